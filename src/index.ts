@@ -30,7 +30,7 @@ export {
   toolResult,
   type ToolResultPart,
 } from "./tools/index.ts";
-export type { EffectClass } from "./state/index.ts";
+export type { EffectClass, SessionStub, StubMismatch, StubReport, StubUse } from "./state/index.ts";
 
 // Define: models
 export {
@@ -99,6 +99,8 @@ export {
   type Runtime,
   type RuntimeOptions,
   type SpawnedAgent,
+  type SteerAnswer,
+  type SteerOptions,
   type Turn,
   type TurnContext,
   TurnFailedError,
@@ -175,6 +177,7 @@ export {
   RequestConflictError,
   StoreRolledBackError,
   StoreUnavailableError,
+  StubMismatchError,
   ToolNotStartedError,
   TroupeError,
   TurnConflictError,

@@ -5,6 +5,7 @@ import { isHeldBack } from "./fork-rule.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { isStubbed } from "./stub-rule.ts";
 import { grantedTool } from "./tool-calls.ts";
 
 /** How long the end of a turn waits for the tools' `cancel`, in milliseconds. */
@@ -38,7 +39,8 @@ function begunCall(host: Host, turnId: string, callId: string): BegunCall | unde
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null || call.note === null) return undefined;
   const tool = grantedTool(host, turnId, call.name);
-  if (tool?.kind !== "function" || !tool.cancel || isHeldBack(host, tool, call.gate)) return undefined;
+  if (tool?.kind !== "function" || !tool.cancel) return undefined;
+  if (isHeldBack(host, tool, call.gate) || isStubbed(host.identity, tool)) return undefined;
   return { call, tool };
 }
 

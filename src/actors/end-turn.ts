@@ -25,7 +25,7 @@ import {
   type WakingReport,
   wasForceStopped,
 } from "../state/index.ts";
-import type { BudgetMove, Post } from "../stores/index.ts";
+import type { BudgetMove, Post, WakeOrder } from "../stores/index.ts";
 import { waitTimerId } from "./background-calls.ts";
 import { begunCalls, cancelCalls } from "./cancel-calls.ts";
 import { warnOfLength } from "./compact.ts";
@@ -55,7 +55,7 @@ export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupte
   const outputMessageId = closing?.id ?? turn.outputMessageId;
   // The turn that makes the conversation too long emits the warning, not the next one.
   if (host.definition.maxMessages !== undefined) warnOfLength(host, turnId, closing ? [closing] : []);
-  const [first, ...others] = wakingAfter(turn, { stopReason });
+  const waking = wakingAfter(host, turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
   host.append(
     {
@@ -72,7 +72,7 @@ export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupte
       costMicros: costOfExecution(turn.execution),
       error,
       lifecycle: lifecycleAfter(host, outcome),
-      ...(first ? { waking: [first, ...others] } : {}),
+      ...(waking.length > 0 ? { waking: [...waking] } : {}),
     },
     {
       messages: closing ? [closing] : [],
@@ -86,7 +86,7 @@ export const endTurn = turnEffect("endTurn", async (host, { turnId }, interrupte
         }),
       ],
       moves: backgroundMoves(turn),
-      wake: first && { childId: first.childId, actorId: first.actorId },
+      wake: wakeFor(waking),
     },
   );
   faultPoint("turn.result");
@@ -184,14 +184,32 @@ function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
  */
 function backgroundMoves(turn: TurnState): BudgetMove[] {
   const { accountId, backgroundIds, leavingIds, waking } = turn;
-  const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
+  const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.flatMap(({ childId }) => childId ?? [])]);
   if (childIds.size === 0) return [];
   return [{ type: "background", accountId, childAccountIds: [...childIds].map(agentAccountId) }];
 }
 
-/** Reports that no model call of the turn has seen and that require another turn; none if a user ended the turn. */
-function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
-  return stopReason === "user_requested" ? [] : turn.waking;
+/** The turn that answers the messages. Inputs of a person open it with a budget of its own. */
+function wakeFor(waking: readonly WakingReport[]): WakeOrder | undefined {
+  const [first] = waking;
+  const inputs = waking.filter(({ childId }) => childId === null);
+  const [input] = inputs;
+  if (input) return { actorId: input.actorId, inputMessageIds: inputs.map(({ messageId }) => messageId) };
+  return first && { childId: first.childId ?? undefined, actorId: first.actorId };
+}
+
+/**
+ * Messages that no model call of the turn has seen and that require another turn; none if a user ended the turn. Inputs of a subagent open
+ * no turn, because its parent may have ended it.
+ */
+function wakingAfter(
+  host: Host,
+  turn: TurnState,
+  { stopReason }: Pick<TurnEnd, "stopReason">,
+): readonly WakingReport[] {
+  if (stopReason === "user_requested") return [];
+  const isRoot = host.identity.parentAgentId === null;
+  return isRoot ? turn.waking : turn.waking.filter(({ childId }) => childId !== null);
 }
 
 /**

@@ -3,6 +3,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type { AgentIdentity, CallOutcome, CallState, Content, Json, StoredError } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
+import { hostedInStubbed, isStubbed } from "./stub-rule.ts";
 
 /*
  * Tool calls of forks. A fork continues from the past of another tree, whose effects have happened. So its tools with an effect outside
@@ -90,23 +91,25 @@ export function definitionInFork(
   return model ? withModel(definition, model) : definition;
 }
 
-/** Whether the rule for forks gives the call its result. */
+/** Whether the rule for forks gives the call its result. Stubs come first: a fork of a stubbed session has them, too. */
 export function isHeldBack(
   host: { readonly identity: AgentIdentity },
   tool: AgentTool,
   gate: CallState["gate"] = null,
 ): boolean {
+  if (isStubbed(host.identity, tool)) return false;
   return !isRunHere(host.identity, tool, gate) || simulationOf(host.identity, tool.name) !== undefined;
 }
 
 /**
  * Tools that the provider executes during an answer have effects outside, too. Throws `InvalidInputError` for a model with such tools
- * in a fork that does not allow them.
+ * in a fork that does not allow them, and in a stubbed session.
  */
 export function assertHostedAllowed(
-  { forkedFrom }: Pick<AgentIdentity, "forkedFrom">,
+  { forkedFrom, stubs }: Pick<AgentIdentity, "forkedFrom" | "stubs">,
   { name, hostedTools = [] }: Pick<LanguageModel, "name" | "hostedTools">,
 ): void {
+  if (stubs && hostedTools.length > 0) throw hostedInStubbed(name, hostedTools);
   if (!forkedFrom) return;
   const refused = hostedTools.filter((tool) => !forkedFrom.allowed?.includes(tool));
   if (refused.length === 0) return;

@@ -12,6 +12,7 @@ import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { runContextOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
+import { isStubbed } from "./stub-rule.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments, toolsOf } from "./tool-calls.ts";
 import { debugError } from "./user-errors.ts";
 
@@ -37,7 +38,7 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
   const asks = tool.kind === "function" && !isHeld ? tool.needsApproval : false;
   const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
   if (!hasHooks && typeof asks === "boolean") {
-    if (!isHeld && startsAtOnce(tool)) return { ...call, gate: openGate(tool.effect, parsed.json) };
+    if (!isHeld && startsAtOnce(tool)) return { ...call, gate: openGate(effectOf(host, tool), parsed.json) };
     return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
   }
   await host.committed();
@@ -58,6 +59,11 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
 function startsAtOnce(tool: AgentTool): boolean {
   if (tool.kind !== "function") return false;
   return tool.needsApproval === false && tool.auth === undefined && tool.concurrency === undefined;
+}
+
+/** A stub has no effect: its calls may always be repeated. */
+function effectOf({ identity }: Host, tool: AgentTool): CallGate["effect"] {
+  return isStubbed(identity, tool) ? "none" : tool.effect;
 }
 
 /** Warns once per turn, when such a tool is called, that its arguments are not checked against its complete schema. */
@@ -113,7 +119,7 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
     name,
     verdict: verdict.verdict,
     kind: tool?.kind ?? "function",
-    effect: tool?.effect ?? "none",
+    effect: tool ? effectOf(host, tool) : "none",
     arguments: args,
     argumentsHash: verdict.verdict === "allowed" ? hashOfArguments(args) : "",
     ...(needsApproval ? { needsApproval } : {}),

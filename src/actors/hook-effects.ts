@@ -14,6 +14,7 @@ import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
+import { inputHooks } from "./take-inputs.ts";
 import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
@@ -33,10 +34,7 @@ type ReviewedResult = NonNullable<ReturnType<typeof resultOfCall>>;
 export const hooksAt: {
   readonly [Name in "afterUserInput" | "afterLlm" | "beforeTools" | "afterTools" | "onComplete"]: SetOf<Name>;
 } & { readonly [Name in "afterEachTool" | "onError"]: ReviewSetOf<Name> } = {
-  afterUserInput: (host, turnId) => ({
-    registered: host.definition.hooks.afterUserInput,
-    draft: () => createDraft("afterUserInput", { messages: host.history(), input: host.memory(turnId).prompt }),
-  }),
+  afterUserInput: (host, turnId) => inputHooks(host, turnId),
   afterLlm: (host, turnId) => ({
     registered: host.definition.hooks.afterLlm,
     draft: () => {

@@ -2,6 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
 import {
+  type EntryOf,
   type HeldMessage,
   hookKeyOf,
   type HookName,
@@ -63,6 +64,8 @@ export interface HookPoint {
   readonly hook: Exclude<HookName, "beforeEachTool">;
   /** The call that they review. */
   readonly callId?: string;
+  /** The message of an input that arrived during the turn. */
+  readonly inputId?: string;
 }
 
 /** One hook's draft, and its outcome. */
@@ -94,12 +97,12 @@ export async function runHooks<Draft>(
   hooks: HookSet<Draft>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { turnId, hook, callId } = place;
+  const { turnId, hook, callId, inputId } = place;
   const due = host.turn(turnId)?.hooks[hook] ?? 0;
   for (let index = 0; index < due; index += 1) {
     if (signal.aborted) return false;
     const applied = callId === undefined ? host.turn(turnId)?.appliedHooks : host.call(turnId, callId)?.reviews;
-    if (applied?.includes(hookKeyOf(hook, index))) continue;
+    if (applied?.includes(hookKeyOf(hook, index, inputId))) continue;
     if (!(await runHook(host, { ...place, index }, hooks, signal))) return false;
   }
   return !signal.aborted;
@@ -112,11 +115,11 @@ export async function runHook<Draft>(
   hooks: HookSet<Draft>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { turnId, step, hook, index, callId } = place;
+  const { turnId, step, hook, index, callId, inputId } = place;
   const { plugin, hook: code } = hooks.registered[index] ?? { plugin: "gone", hook: () => undefined };
   await host.committed();
   if (signal.aborted) return false;
-  const run = callId === undefined ? hookKeyOf(hook, index) : `${hookKeyOf(hook, index)}:${callId}`;
+  const run = hookKeyOf(hook, index, callId ?? inputId);
   try {
     const { added, patch, warnings } = await host.inFlight.run(
       `${turnId}:${step}:${run}`,
@@ -141,6 +144,7 @@ export async function runHook<Draft>(
         turnId,
         step,
         ...(callId === undefined ? {} : { callId }),
+        ...(inputId === undefined ? {} : { inputId }),
         hook,
         plugin,
         index,
@@ -175,17 +179,23 @@ function messageOf(
   return { id: messageId, role, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
 }
 
+/** An input that arrived during the turn, for history. */
+function inputMessage({ messageId, content, actorId, at }: EntryOf<"turn.steered">): Message {
+  return { id: messageId, role: "user", content, createdAt: at, origin: actorId ?? "user" };
+}
+
 /**
- * Adds held messages to history: those of hooks that waited for the results of a round, and reports of background children that
- * waited for the next model call.
+ * Adds held messages to history: those of hooks that waited for the results of a round, reports of background children and inputs that
+ * waited for the next model call. `except`: ids of messages that stay held.
  */
-export function releaseHeld(host: Host, turnId: string): void {
-  const held = host.turn(turnId)?.heldMessageIds ?? [];
+export function releaseHeld(host: Host, turnId: string, except: readonly string[] = []): void {
+  const held = (host.turn(turnId)?.heldMessageIds ?? []).filter((id) => !except.includes(id));
   if (held.length === 0) return;
   const step = Math.max(1, host.turn(turnId)?.step ?? 1);
   const messages = host.memory(turnId).entries.flatMap((entry) => {
     if (entry.type === "child.reported")
       return held.includes(entry.messageId) ? [reportMessage(host, entry, step)] : [];
+    if (entry.type === "turn.steered") return held.includes(entry.messageId) ? [inputMessage(entry)] : [];
     if (entry.type !== "hook.applied") return [];
     return (entry.patch.held ?? [])
       .filter(({ messageId }) => held.includes(messageId))

@@ -1,6 +1,6 @@
 import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
-import type { Clock, TraceHeaders } from "../base/index.ts";
+import { type Clock, type TraceHeaders, waitingOn } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { LanguageModel, ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
@@ -173,6 +173,8 @@ export interface Host {
   /** Entries not yet delivered to the machines, in order. */
   undelivered(): readonly Entry[];
   turn(turnId: string): TurnState | undefined;
+  /** How many calls each stub has answered, by its index, as delivered to the machines. */
+  readonly stubUses: Readonly<Record<string, number>>;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
   /** The span of the call or its turn, if this process created one; otherwise the span in which the turn was requested. */
@@ -274,7 +276,7 @@ export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): P
   for (;;) {
     const host = await owner.live();
     try {
-      return await act(host);
+      return await waitingOn(host.clock, () => act(host));
     } catch (error) {
       if (!(error instanceof LeaseLostError) || (await owner.live()) === host) throw error;
     }

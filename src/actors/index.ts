@@ -43,6 +43,7 @@ export {
   simulateTools,
   useModelInFork,
 } from "./fork-rule.ts";
+export { hostedInStubbed, isStubbed } from "./stub-rule.ts";
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage, waitTimerId } from "./background-calls.ts";
 export { notSpawned } from "./subagent-calls.ts";

@@ -1,4 +1,5 @@
 import type { AgentTool } from "../agents/index.ts";
+import { workingOn } from "../base/index.ts";
 import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
@@ -124,7 +125,7 @@ async function readArtifact(
     const text = `You have no artifact ${JSON.stringify(args.id)}.${named}`;
     return settle(host, call, errorResult(text, "not_found"));
   }
-  const reading = await readArtifactText(artifact, args, signal);
+  const reading = await workingOn(host.clock, () => readArtifactText(artifact, args, signal));
   if (signal.aborted) return;
   if (reading.ok) return settle(host, call, { outcome: "success", text: reading.text });
   settle(host, call, errorResult(reading.message, reading.code));

@@ -1,4 +1,4 @@
-import { describeValue } from "../base/index.ts";
+import { describeValue, workingOn } from "../base/index.ts";
 import {
   type Binding,
   bindingOf,
@@ -103,7 +103,7 @@ async function priceOfModel(
   model: LanguageModel,
   { request, binds }: PricedCall,
 ): Promise<Price | null> {
-  const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  const price = definition.price ?? (await workingOn(clock, () => prices.priceOf(model, binds, clock.now())));
   if (!price) {
     if (binds) throw unpriced(definition, model);
     return null;
@@ -172,7 +172,7 @@ export async function billingOfAnswer(
   const answered = [{ name: model, provider: adapter?.provider ?? provider }];
   if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
   for (const one of answered) {
-    const price = await prices.priceOf(one, binds, clock.now());
+    const price = await workingOn(clock, () => prices.priceOf(one, binds, clock.now()));
     if (price) return one.name === name ? { price } : { price, model: one.name };
   }
   return { price: asked };
@@ -328,7 +328,7 @@ async function countOf(
   host: Host,
   { model, request, signal }: Pick<Measuring, "model" | "signal"> & { readonly request: ModelRequest },
 ): Promise<number> {
-  const counting = model.countPromptTokens(lent(request));
+  const counting = workingOn(host.clock, () => model.countPromptTokens(lent(request)));
   const late = (): never => {
     throw failure(`it took more than ${COUNT_TIMEOUT_MS} ms`);
   };

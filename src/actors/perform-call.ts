@@ -9,6 +9,8 @@ import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
 import { openRequest, type Question } from "./open-request.ts";
 import { runTool } from "./run-tool.ts";
+import { isStubbed } from "./stub-rule.ts";
+import { settleStubbed } from "./stubbed-calls.ts";
 import { spawnSubagent } from "./subagent-calls.ts";
 import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
 
@@ -28,7 +30,7 @@ export const performCall = callEffect("performCall", async (host, { turnId, call
   if (!decided || settleRefused(host, decided)) return;
   if (await settleHeldBack(host, decided, tool, signal)) return;
   if (await askFirst(host, decided, tool, signal)) return;
-  if (signal.aborted) return;
+  if (signal.aborted || (await settleStubbed(host, decided, tool, signal))) return;
   if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
   else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
@@ -86,9 +88,10 @@ async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: Ab
 async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise<Question | "tampered" | undefined> {
   const { gate, turnId } = call;
   if (!gate) return undefined;
+  const isStub = isStubbed(host.identity, tool);
   const describe = (): string =>
     tool.kind === "function" || tool.kind === "client" ? tool.describeCall(gate.arguments as never) : call.name;
-  if (tool.kind === "client") {
+  if (tool.kind === "client" && !isStub) {
     return { kind: tool.requestKind, prompt: describe(), expiresAfterMs: tool.expiresAfterMs };
   }
   if (gate.needsApproval) {
@@ -99,7 +102,7 @@ async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise
       return { kind: "approval", prompt: describe(), expiresAfterMs };
     }
   }
-  if (tool.kind !== "function" || tool.auth !== "required") return undefined;
+  if (tool.kind !== "function" || tool.auth !== "required" || isStub) return undefined;
   const isCut = call.startedEpoch !== null && tool.effect === "once";
   if (isCut || (await hasCredentials(host, turnId))) return undefined;
   return { kind: "auth", prompt: `Credentials are needed for ${describe()}` };

@@ -1,6 +1,7 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { beforeLlmHooks } from "./think.ts";
 import { hooksAt } from "./hook-effects.ts";
+import { inputHooks } from "./take-inputs.ts";
 import { type HookPoint, runHook } from "./hook-run.ts";
 import { compactNow, wasTooLong } from "./compact.ts";
 import type { Host } from "./host.ts";
@@ -23,7 +24,7 @@ export async function repeatHook(
       await runHook(host, place, beforeLlmHooks(host, turnId), signal);
       return;
     case "afterUserInput":
-      await runHook(host, place, hooksAt.afterUserInput(host, turnId), signal);
+      await runHook(host, place, inputHooks(host, turnId, place.inputId), signal);
       return;
     case "afterLlm":
       await runHook(host, place, hooksAt.afterLlm(host, turnId), signal);

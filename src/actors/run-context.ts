@@ -1,5 +1,5 @@
 import { assertGiven } from "../agents/index.ts";
-import { faultPoint } from "../base/index.ts";
+import { faultPoint, waitingOn } from "../base/index.ts";
 import { PolicyRefusedError } from "../errors/index.ts";
 import {
   type CallState,
@@ -148,7 +148,13 @@ async function spawnByCode(
     );
   }
   const { childId } = outcome.entry;
-  return { agentId: childId, result: host.child(turnId, childId) };
+  const result = host.child(turnId, childId);
+  return {
+    agentId: childId,
+    get result() {
+      return waitingOn(host.clock, () => result);
+    },
+  };
 }
 
 /** The agent, as exposed to hooks and tools. */

@@ -8,6 +8,7 @@ import {
   readableThrown,
   type TraceHeaders,
   withinTrace,
+  workingOn,
 } from "../base/index.ts";
 import { AgentStopError, InvalidInputError, OutcomeUnknownError, ToolNotStartedError } from "../errors/index.ts";
 import { type CallState, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
@@ -218,8 +219,9 @@ export async function executeTool(
       }
     };
     try {
-      const working = withinTrace(dependencies.trace, work);
-      return shownOutput(await abortable(working, timed.signal), redact);
+      const { clock, trace } = dependencies;
+      const output = await workingOn(clock, () => abortable(withinTrace(trace, work), timed.signal));
+      return shownOutput(output, redact);
     } catch (error) {
       throw redactError(error, redact);
     }

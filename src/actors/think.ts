@@ -31,7 +31,7 @@ import {
 } from "./choose-model.ts";
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
-import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
+import { type HookSet, runHooks } from "./hook-run.ts";
 import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
@@ -57,6 +57,7 @@ import {
   writerOf,
 } from "./prompt.ts";
 import { withArtifacts } from "./prompt-files.ts";
+import { takeInInputs } from "./take-inputs.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -68,7 +69,7 @@ import { debugError, userCode } from "./user-errors.ts";
 export const think = turnEffect("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
   if (started.openRequest && (await resume(host, started, started.openRequest, signal))) return;
-  addHeld(host, turnId);
+  if (!(await takeInInputs(host, turnId, signal))) return;
   await resolveInstructions(host, turnId, signal);
   if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
   for (;;) {
@@ -78,7 +79,7 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
     if (limitsLength(host.definition) && !(await compacts(host, turnId, signal))) return;
     // Messages that have arrived meanwhile are part of this call.
-    addHeld(host, turnId);
+    if (!(await takeInInputs(host, turnId, signal))) return;
     const called = await chooseForStep(host, turnId, signal);
     if (signal.aborted) return;
     const call = { called, request: await requestFor(host, turnOf(host, turnId), called.model) };
@@ -119,10 +120,6 @@ function turnOf(host: Host, turnId: string): TurnState {
   const turn = host.turn(turnId);
   if (!turn) throw new TurnInterruptedError(`turn ${turnId} is not open any more`);
   return turn;
-}
-
-function addHeld(host: Host, turnId: string): void {
-  if (turnOf(host, turnId).heldMessageIds.length > 0) releaseHeld(host, turnId);
 }
 
 function limitsLength({ maxMessages, autoCompact }: Host["definition"]): boolean {

@@ -115,7 +115,7 @@ export interface CallResult {
   readonly fileArtifacts?: readonly NewArtifact[] | undefined;
 }
 
-type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">;
+type Begun = Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority" | "stubbed">;
 
 /** The intent to start the next attempt. */
 export function startOf(
@@ -157,6 +157,8 @@ interface SettleParts extends FactParts {
   readonly isInternal?: boolean | undefined;
   /** In a fork: the recorded call whose result it is. */
   readonly recorded?: string | undefined;
+  /** In a stubbed session: the index of the stub that gave the result; `null` if none did. */
+  readonly stub?: number | null | undefined;
   /** Messages of reports whose text is already in the result. */
   readonly reports?: readonly string[] | undefined;
 }
@@ -185,6 +187,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       ...(parts.isInternal ? { internal: true as const } : {}),
       ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
       ...(parts.recorded === undefined ? {} : { recorded: parts.recorded }),
+      ...(parts.stub === undefined ? {} : { stub: parts.stub }),
       ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
     },
     {

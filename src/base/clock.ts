@@ -31,6 +31,29 @@ export interface Clock {
    * @throws InvalidInputError (as a rejection) when `ms` is not a finite number.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Through it the runtime runs its work, for a clock that passes time by itself. Absent in every other clock. */
+  readonly work?: WorkWatch | undefined;
+}
+
+/**
+ * How a clock that passes time by itself notices code that takes real time: models, tools, hooks and other functions of users, calls of
+ * the stores. Time stands still while such code works, and passes while it waits in `sleep()` of the clock or for the runtime.
+ */
+export interface WorkWatch {
+  /** Calls `work` at once and returns its result. The work lasts until a returned promise has settled. */
+  during<Result>(work: () => Result): Result;
+  /** Calls `wait` at once and returns its result. The work of the caller waits until a returned promise has settled. */
+  waiting<Result>(wait: () => Result): Result;
+}
+
+/** Runs code that takes real time. */
+export function workingOn<Result>(clock: Pick<Clock, "work"> | undefined, work: () => Result): Result {
+  return clock?.work ? clock.work.during(work) : work();
+}
+
+/** Runs a wait of such code for the runtime. */
+export function waitingOn<Result>(clock: Pick<Clock, "work"> | undefined, wait: () => Result): Result {
+  return clock?.work ? clock.work.waiting(wait) : wait();
 }
 
 /** `sleep()` based on `setDelay()`. */

@@ -46,7 +46,12 @@ export function portRule(takes: string, methods: readonly string[]): OptionRule 
 
 export function hasMethods(value: unknown, methods: readonly string[]): value is object {
   if (typeof value !== "object" || value === null) return false;
-  return methods.every((name) => typeof (value as Record<string, unknown>)[name] === "function");
+  try {
+    return methods.every((name) => typeof (value as Record<string, unknown>)[name] === "function");
+  } catch {
+    // An object whose properties cannot be read.
+    return false;
+  }
 }
 
 const LONGEST_NAME = 1_000;

@@ -130,7 +130,8 @@ function positiveInteger(text: string): number {
   throw new InvalidArgumentError("Expected a whole number of at least 1, in digits.");
 }
 
-function positiveNumber(text: string): number {
+/** Throws commander's `InvalidArgumentError`. */
+export function positiveNumber(text: string): number {
   const value = Number(text);
   if (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) && value > 0) return value;
   throw new InvalidArgumentError("Expected a number above 0, in digits: 30, or 0.25.");

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { positiveNumber } from "./budget-options.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { EvalCommandOptions } from "./commands/eval.ts";
 import type { ExitCode } from "./failure.ts";
@@ -14,6 +15,7 @@ export function addEvalCommand(program: Command, context: CliContext, done: (exi
     .option("--repeat <number>", "how often each case runs", wholeNumber(1, 1_000), 1)
     .option("--concurrency <number>", "how many cases run at the same time", wholeNumber(1, 100), 1)
     .option("--min-pass <share>", "the lowest share of runs that must pass, from 0 to 1", shareOf, 1)
+    .option("--max-cost <dollars>", "start no further case once this is spent", positiveNumber)
     .option("--compare <file>", "compare with this earlier report of --json", nonEmpty)
     .option("--json <file>", "write the report as JSON", nonEmpty)
     .option("--junit <file>", "write the report as JUnit XML", nonEmpty)

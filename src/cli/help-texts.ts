@@ -62,7 +62,7 @@ Examples:
   $ npx troupe chat ./my-agent.ts --agent-id desk-7
   $ printf 'Pay Ann.\\ny\\n' | npx troupe chat ./my-agent.ts
 
-A line is a message; /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
+A line is a message; while a turn runs on a terminal, its next model call sees it. /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
 l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. From a pipe each line is a message, or the
 reply to the request before it; the exit code is the last turn's.
 
@@ -190,6 +190,15 @@ Examples:
 The abort is stored: a process that runs the agent ends the turn within moments, otherwise the next one that resumes it.
 `;
 
+export const steer = `
+Examples:
+  $ npx troupe steer ask-mibodu "Use the blue one."
+  $ npx troupe steer ask-mibodu "Use the blue one." --key note-7
+
+The text is stored: the process that runs the agent gives it to the open turn, whose next model call sees it. Running tools finish
+first. If the turn makes no further model call, or none is open, the text opens the next turn. With a key the command can be repeated.
+`;
+
 export const budget = `
 Examples:
   $ npx troupe budget desk-7 --max-cost 5
@@ -219,6 +228,7 @@ Environment:
   TROUPE_ENTRA_AUDIENCE   with --auth entra: the application that tokens are issued for; several separated by commas
   TROUPE_ENTRA_SCOPE      with --auth entra: a scope or role that tokens must have (default: any)
   TROUPE_WEBHOOK_KEY      the key that encrypts receivers' credentials: 32 bytes in base64 (default: no webhooks)
+  TROUPE_STUBS_SECRET     the secret of tests that create agents with stubs (default: stubs are refused)
 `;
 
 export const mcpServe = `
@@ -240,6 +250,7 @@ Examples:
   $ npx troupe inspect ask-mibodu --open
   $ npx troupe inspect --redis redis://127.0.0.1:6379 --read-only
   $ npx troupe inspect run.json
+  $ npx troupe inspect --evals now.json --compare before.json --store ./evals.db
 
 Serves a page on this machine only and prints its address, which contains a token: treat it as a password. Other processes
 may run the agents meanwhile. To decide requests with a mayDecide rule, name its file with --agents.
@@ -363,8 +374,8 @@ Examples:
 
 A case is a test of vitest that calls runCase(); the matchers for its result are there without an import. A case that fails in some
 runs is flaky. Models that call a server do not run while the environment variable CI is set: record them, or give --live.
-Ctrl-C ends it after the cases that run, and writes the report of the cases that have ended.
-Exit code 0: enough runs passed; 1: fewer than --min-pass, or an error outside of the cases; 2: nothing could be run; 130: interrupted.
+Ctrl-C and --max-cost end it after the cases that run, and it writes the report of the cases that have ended.
+Exit code 0: enough runs passed; 1: fewer than --min-pass, an error outside of the cases, or --max-cost was reached before the end; 2: nothing could be run; 130: interrupted.
 `;
 
 export const estimate = `

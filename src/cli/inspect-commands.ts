@@ -15,13 +15,15 @@ const namesHelp = "show only names, ids and numbers, no texts of people, models 
 export function addInspectCommands(program: Command, context: CliContext, done: Done): void {
   const inspect = program
     .command("inspect")
-    .description("Show the live and past runs of a store in a browser, or one run from a file.")
+    .description("Show the live and past runs of a store in a browser, one run from a file, or a report of evals.")
     .argument("[id]", "an agent's id or its prefix, or a file written by `export --json` (default: all runs)")
     .option("--port <number>", "port on 127.0.0.1 (default: any free port)", wholeNumber(0, 65_535))
     .option("--open", "open the page in the browser")
     .option("--read-only", "disable deciding, pausing and aborting on the page")
     .option("--names-only", namesHelp)
     .option("--by <name>", "name stored with decisions (default: the user of this machine)", nonEmpty)
+    .option("--evals <file>", "show this report of `eval --json`; then a store is opened only if it is named", nonEmpty)
+    .option("--compare <file>", "an earlier report, to show what has changed since", nonEmpty)
     .addOption(agentsOption());
   addStoreOptions(inspect)
     .addHelpText("after", helpTexts.inspect)

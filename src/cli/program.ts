@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { addBudgetChangeOptions, addBudgetOptions } from "./budget-options.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
+import type { SteerCommandOptions } from "./commands/steer.ts";
 import type { SetBudgetOptions } from "./commands/budget.ts";
 import type { AskOptions } from "./commands/ask.ts";
 import type { ChatOptions } from "./commands/chat.ts";
@@ -225,6 +226,18 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .action(async (agentId: string, options: SetBudgetOptions) => {
       const { budgetCommand } = await import("./commands/budget.ts");
       done(await budgetCommand(context, agentId, options));
+    });
+  const steer = program
+    .command("steer")
+    .description("Give another input to an agent's open turn, whichever process runs it.")
+    .argument("<agentId>", "its id or its prefix")
+    .argument("<text>", "the input", nonEmpty);
+  addStoreOptions(steer)
+    .option("--key <key>", "idempotency key: the same key is the same input", nonEmpty)
+    .addHelpText("after", helpTexts.steer)
+    .action(async (agentId: string, text: string, options: SteerCommandOptions) => {
+      const { steerCommand } = await import("./commands/steer.ts");
+      done(await steerCommand(context, { agentId, text }, options));
     });
   const abort = program
     .command("abort")

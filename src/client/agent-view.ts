@@ -1,6 +1,6 @@
 import type { Content, Json, Message, TroupeEvent } from "../state/index.ts";
 import type { ListPage, NewAgent, RequestDecision, TurnInfo, TurnRequest } from "./api-types.ts";
-import type { AgentHandle, ExecuteTurnOptions, TroupeClient } from "./client.ts";
+import type { AgentHandle, ExecuteTurnOptions, KeyedOptions, SteerResult, TroupeClient } from "./client.ts";
 import { TroupeClientError } from "./client-error.ts";
 import { assertObject, assertText } from "./input-checks.ts";
 
@@ -115,6 +115,10 @@ export class AgentView {
     await this.#open().send(input, options);
   };
 
+  /** Gives an input to the open turn, or starts one, and returns where it went. Rejects with `TroupeClientError`. */
+  readonly steer = async (input: Content, options?: KeyedOptions): Promise<SteerResult> =>
+    await this.#open().steer(input, options);
+
   /** Decides one of `requests`. Rejects with `TroupeClientError`. */
   readonly decide = async (request: TurnRequest, decision: RequestDecision): Promise<void> => {
     await this.#open().decide(request, decision);
@@ -140,6 +144,7 @@ class Following {
   #messages: readonly Message[] = [];
   #turn: number | null = null;
   #isOpenTurn = false;
+  #isSteered = false;
   #text = "";
   #output: Json | null = null;
   /** The step of the streaming text. */
@@ -172,6 +177,13 @@ class Following {
     await this.#read();
   }
 
+  async steer(input: Content, options?: KeyedOptions): Promise<SteerResult> {
+    const answer = await (await this.#agent).steer(input, options);
+    if (!this.#isOpenTurn) this.#turn = answer.number;
+    await this.#read();
+    return answer;
+  }
+
   async decide(request: TurnRequest, decision: RequestDecision): Promise<void> {
     await this.#client.decide(request, decision);
     await this.#read();
@@ -194,7 +206,10 @@ class Following {
     await this.#read();
     for await (const event of this.#client.follow(agentId, { after: cursor, signal })) {
       if (event.agentId === agentId) this.#take(event);
-      if (changing.has(event.type)) this.#read().catch((error: unknown) => this.#break(error));
+      // The message of an input is part of the conversation once the model is asked.
+      const isShown = event.type === "step.started" && this.#isSteered;
+      this.#isSteered = event.type === "turn.steered" || (this.#isSteered && !isShown);
+      if (changing.has(event.type) || isShown) this.#read().catch((error: unknown) => this.#break(error));
     }
   }
 

@@ -6,6 +6,7 @@ import type {
   Json,
   JsonObject,
   Lifecycle,
+  SessionStub,
   StopReason,
   StoredError,
 } from "../state/index.ts";
@@ -58,6 +59,8 @@ export interface AgentInfo {
   readonly rootAgentId: string;
   /** The group that it was created in, or `null`. */
   readonly sessionId: string | null;
+  /** Whether its tools and those of its subagents do not run, because stubs give their results. */
+  readonly isStubbed: boolean;
   /** `ready` accepts a turn; `busy` has one; `paused` and `shutdown` accept none. */
   readonly status: Lifecycle;
   /** Turns that have ended. */
@@ -88,6 +91,11 @@ export interface NewAgent {
   readonly budget?: BudgetInput | undefined;
   /** The initial conversation of a new agent; ignored for an existing agent. */
   readonly messages?: readonly { readonly role: "user" | "assistant"; readonly content: Content }[] | undefined;
+  /**
+   * Results in the place of tools, for end-to-end tests: no tool of the agent and its subagents runs. Needs `stubsSecret` of
+   * `createClient`. Default: tools run.
+   */
+  readonly stubs?: readonly SessionStub[] | undefined;
 }
 
 /** Settings of a turn's model calls. An agent's own bound and effort can only be lowered. */

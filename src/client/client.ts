@@ -1,4 +1,4 @@
-import type { Content, JsonObject, Message, TroupeEvent } from "../state/index.ts";
+import type { Content, JsonObject, Message, StubReport, TroupeEvent } from "../state/index.ts";
 import type {
   AgentInfo,
   BudgetInput,
@@ -20,10 +20,13 @@ import {
   assertObject,
   assertOneOf,
   assertSettings,
+  assertStubs,
+  assertStubsSecret,
   assertText,
   assertWhole,
   invalidInput,
 } from "./input-checks.ts";
+import { TroupeClientError } from "./client-error.ts";
 import { type ClientOptions, Transport } from "./transport.ts";
 
 /** Options of every call. */
@@ -45,12 +48,32 @@ export interface KeyedOptions extends CallOptions {
 export interface ExecuteTurnOptions extends KeyedOptions {
   /** Limits of this turn. Default: those of the definition and of the agent's lifetime. */
   readonly budget?: BudgetInput | undefined;
-  /** Behaviour while another turn is open. Default `refuse`: rejects with the code `agent_busy`. */
-  readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
+  /**
+   * Behaviour while another turn is open. Default `refuse`: rejects with the code `agent_busy`. `steer`: that turn gets the input, and the
+   * handle is that of the turn that has it.
+   */
+  readonly ifBusy?: "refuse" | "queue" | "supersede" | "steer" | undefined;
   /** Tools that the caller runs in this turn, for a definition with `clientTools: true`. Default: none. */
   readonly clientTools?: readonly ClientTool[] | undefined;
   /** Settings of the turn's model calls. Default: those of the definition. */
   readonly settings?: TurnSettings | undefined;
+}
+
+/**
+ * Where an input for an open turn went. `delivered`: into that turn, whose model call of `step` sees it. `queued`: it has started the turn
+ * of that `number`.
+ */
+export interface SteerResult {
+  /** Whether the open turn has the input, or it has started a turn. */
+  readonly status: "delivered" | "queued";
+  /** The turn that has the input. */
+  readonly turnId: string;
+  /** The agent. */
+  readonly agentId: string;
+  /** Number of that turn. */
+  readonly number: number;
+  /** Only with `delivered`. */
+  readonly step?: number | undefined;
 }
 
 /** Start and end of a stream of events. */
@@ -119,6 +142,8 @@ export interface AgentHandle {
    * client disconnects.
    */
   executeTurn(input: Content | null, options?: ExecuteTurnOptions): Promise<TurnHandle>;
+  /** Gives another input to the open turn; without one, the input starts a turn. Resolves when it is part of a turn. */
+  steer(input: Content, options?: KeyedOptions): Promise<SteerResult>;
   /** A handle on a turn by its number, from 1; sends nothing. */
   turn(number: number): TurnHandle;
   /** The agent's turns, the most recently changed first. */
@@ -127,6 +152,8 @@ export interface AgentHandle {
   ): Promise<ListPage<TurnSummary>>;
   /** The conversation, oldest first. `last`: only this many of the newest messages, 1 to 200. */
   messages(options?: ListOptions & { readonly last?: number | undefined }): Promise<ListPage<Message>>;
+  /** How the stubs of the agent's session were used; empty lists for a session without stubs. */
+  stubs(options?: CallOptions): Promise<StubReport>;
   /** Restarts an agent that was shut down, and continues its open turn. */
   start(options?: CallOptions): Promise<AgentInfo>;
   /** Pauses the agent and its subagents at the next safe point. `now`: drops model calls in flight. */
@@ -158,6 +185,8 @@ export interface TurnHandle {
    * duplicates; `after` continues an earlier stream, even after the page was reloaded.
    */
   follow(options?: FollowOptions): AsyncGenerator<TroupeEvent, void, undefined>;
+  /** Gives the turn another input; if it is not the open turn any more, the input starts a turn. */
+  steer(input: Content, options?: KeyedOptions): Promise<SteerResult>;
   /** Ends the turn; an ended turn is unchanged. */
   abort(reason?: string, options?: CallOptions): Promise<TurnInfo>;
 }
@@ -165,7 +194,8 @@ export interface TurnHandle {
 /** Creates a client; sends nothing. Throws `TroupeClientError` (`invalid_input`) for invalid options. */
 export function createClient(options: ClientOptions): TroupeClient {
   assertObject("the options of createClient()", options);
-  assertKnown("createClient()", options, ["url", "headers", "credentials", "fetch", "retries"]);
+  assertKnown("createClient()", options, ["url", "headers", "credentials", "fetch", "retries", "stubsSecret"]);
+  if (options.stubsSecret !== undefined) assertStubsSecret(options.stubsSecret);
   const transport = new Transport(options);
 
   return {
@@ -173,7 +203,7 @@ export function createClient(options: ClientOptions): TroupeClient {
       (await transport.json<ListPage<DefinitionInfo>>({ path: "/api/definitions", signal })).items,
     createAgent: async (agent, given = {}) => {
       assertNewAgent(agent);
-      const headers = keyHeaders(given);
+      const headers = { ...keyHeaders(given), ...stubsHeaders(agent, options) };
       const request = { method: "POST", path: "/api/agents", headers, body: agent, signal: given.signal } as const;
       return agentHandle(transport, (await transport.json<AgentInfo>(request)).agentId);
     },
@@ -226,17 +256,20 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
       const { signal, idempotencyKey: _key, ...options } = given;
       assertKnown("executeTurn()", options, ["budget", "ifBusy", "clientTools", "settings"]);
       if (options.settings !== undefined) assertSettings(options.settings);
-      if (options.ifBusy !== undefined) assertOneOf("ifBusy", options.ifBusy, ["refuse", "queue", "supersede"]);
+      if (options.ifBusy !== undefined)
+        assertOneOf("ifBusy", options.ifBusy, ["refuse", "queue", "supersede", "steer"]);
       const headers = keyHeaders(given);
       const body = { input, ...options };
       const request = { method: "POST", path: `${path}/turns`, headers, body, signal } as const;
       return turn((await transport.json<{ readonly number: number }>(request)).number);
     },
+    steer: async (input, given = {}) => await steer(transport, path, input, given),
     turn,
     turns: async ({ signal, ...query } = {}) =>
       await transport.json({ path: `${path}/turns`, query: listQuery(query), signal }),
     messages: async ({ signal, ...query } = {}) =>
       await transport.json({ path: `${path}/messages`, query: listQuery(query), signal }),
+    stubs: async ({ signal } = {}) => await transport.json<StubReport>({ path: `${path}/stubs`, signal }),
     start: async (given = {}) => await command("start", {}, given),
     pause: async ({ now, ...given } = {}) => await command("pause", now === undefined ? {} : { now }, given),
     resume: async (given = {}) => await command("resume", {}, given),
@@ -268,9 +301,20 @@ function turnHandle(transport: Transport, place: Pick<TurnHandle, "agentId" | "n
     },
     follow: (given = {}) =>
       eventsAt(transport, path, given, (event) => event.turnId === turnId && ends.has(event.type)),
+    steer: async (input, given = {}) => await steer(transport, path, input, given),
     abort: async (reason, { signal } = {}) =>
       await transport.json<TurnInfo>({ method: "POST", path: `${path}/abort`, body: reasonOf(reason), signal }),
   };
+}
+
+async function steer(transport: Transport, path: string, input: Content, given: KeyedOptions): Promise<SteerResult> {
+  if (input === null)
+    throw new TroupeClientError("invalid_input", "input is null; expected a text, or a list of parts");
+  assertInput(input);
+  const { signal, idempotencyKey: _key, ...others } = given;
+  assertKnown("steer()", others, []);
+  const headers = keyHeaders(given);
+  return await transport.json<SteerResult>({ method: "POST", path: `${path}/steer`, headers, body: { input }, signal });
 }
 
 const ends: ReadonlySet<TroupeEvent["type"]> = new Set(["turn.completed", "turn.stopped", "turn.failed"]);
@@ -311,10 +355,17 @@ function newKey(): string {
 
 function assertNewAgent(agent: NewAgent): void {
   assertObject("the agent", agent);
-  assertKnown("createAgent()", agent, ["definition", "key", "sessionId", "metadata", "budget", "messages"]);
+  assertKnown("createAgent()", agent, ["definition", "key", "sessionId", "metadata", "budget", "messages", "stubs"]);
   assertText("definition", agent.definition);
   if (agent.key !== undefined) assertText("key", agent.key, 255);
   if (agent.sessionId !== undefined) assertText("sessionId", agent.sessionId);
+  if (agent.stubs !== undefined) assertStubs(agent.stubs);
+}
+
+function stubsHeaders({ stubs }: NewAgent, { stubsSecret }: ClientOptions): Record<string, string> {
+  if (stubs === undefined) return {};
+  if (stubsSecret !== undefined) return { "troupe-stubs-secret": stubsSecret };
+  throw invalidInput("stubs need the server's secret; pass stubsSecret to createClient()");
 }
 
 const membersOfVerdict: Readonly<Record<RequestDecision["verdict"], readonly string[]>> = {

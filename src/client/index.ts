@@ -6,6 +6,7 @@ export {
   type ExecuteTurnOptions,
   type FollowOptions,
   type KeyedOptions,
+  type SteerResult,
   type TreeInfo,
   type TroupeClient,
   type TurnHandle,
@@ -27,3 +28,4 @@ export type {
   TurnRequest,
   TurnSummary,
 } from "./api-types.ts";
+export type { SessionStub, StubMismatch, StubReport, StubUse } from "../state/index.ts";

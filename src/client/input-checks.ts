@@ -44,6 +44,25 @@ export function assertSettings(value: unknown): void {
   throw invalidInput(`settings is ${shown(value)}; pass an object such as { temperature: 0 }`);
 }
 
+const stubNames = ["tool", "agent", "arguments", "match", "output", "error", "times"];
+
+/** Throws unless the value is a list of stubs. The server checks them against its tools. */
+export function assertStubs(value: unknown): void {
+  if (!Array.isArray(value) || value.length === 0) {
+    throw invalidInput(`stubs is ${shown(value)}; pass a list such as [{ tool: "look", output: {} }]`);
+  }
+  for (const [index, stub] of value.entries()) {
+    assertObject(`stubs[${index}]`, stub);
+    assertKnown(`stubs[${index}]`, stub, stubNames);
+  }
+}
+
+/** The message does not show the secret. */
+export function assertStubsSecret(value: unknown): void {
+  if (typeof value === "string" && /^[\x21-\x7e]{16,1000}$/.test(value)) return;
+  throw invalidInput("invalid stubsSecret; pass a text of at least 16 visible ASCII characters");
+}
+
 export function assertIdempotencyKey(value: unknown): void {
   if (typeof value === "string" && /^[\x21-\x7e]{1,255}$/.test(value)) return;
   throw invalidInput(`idempotencyKey is ${shown(value)}; pass 1 to 255 visible ASCII characters`);

@@ -3,7 +3,9 @@ import { type AgentSnapshot, AgentView, type ShownAgent } from "./agent-view.ts"
 import type { TroupeClient } from "./client.ts";
 
 /** A conversation with an agent, and the actions of a page. */
-export interface AgentConversation extends AgentSnapshot, Readonly<Pick<AgentView, "send" | "decide" | "abort">> {
+export interface AgentConversation
+  extends AgentSnapshot,
+    Readonly<Pick<AgentView, "send" | "steer" | "decide" | "abort">> {
   /** Restarts the view after `broken`. */
   readonly retry: () => void;
 }
@@ -22,7 +24,7 @@ export function useAgent(client: TroupeClient, agent: ShownAgent): AgentConversa
   }, [view]);
   const snapshot = useSyncExternalStore(view.subscribe, view.snapshot, view.snapshot);
   return useMemo(() => {
-    const { send, decide, abort, open } = view;
-    return { ...snapshot, send, decide, abort, retry: open };
+    const { send, steer, decide, abort, open } = view;
+    return { ...snapshot, send, steer, decide, abort, retry: open };
   }, [snapshot, view]);
 }

@@ -14,6 +14,11 @@ export interface ClientOptions {
   readonly headers?: ClientHeaders | (() => ClientHeaders | Promise<ClientHeaders>) | undefined;
   /** Whether cookies are sent, as for `fetch`. Default `same-origin`. */
   readonly credentials?: "omit" | "same-origin" | "include" | undefined;
+  /**
+   * The secret of a server that accepts stubs (`serveRuntime({ stubs: { secret } })`); sent only when an agent with `stubs` is created. For
+   * programs that test, not for pages. Default: none.
+   */
+  readonly stubsSecret?: string | undefined;
   /** The `fetch` to use. Default: the platform's. */
   readonly fetch?: typeof fetch | undefined;
   /**

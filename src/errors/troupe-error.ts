@@ -156,6 +156,11 @@ export class OutcomeUnknownError extends TerminalError {
   readonly code = "outcome_unknown";
 }
 
+/** A session with stubs called a tool, and no stub answers the call. The tool did not run. */
+export class StubMismatchError extends TerminalError {
+  readonly code = "stub_mismatch";
+}
+
 /** The turn ended before the awaited event happened. */
 export class TurnInterruptedError extends TerminalError {
   readonly code = "turn_interrupted";

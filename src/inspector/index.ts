@@ -1,5 +1,6 @@
 export { type Actor, runtimeActor, storeActor, type StoreActorOptions, type Talk } from "./feed/act.ts";
 export type { Forks } from "./feed/fork-acts.ts";
+export type { EvalsSource, ReportedRun } from "./feed/evals.ts";
 export { Feed, type FeedOptions } from "./feed/feed.ts";
 export { type RunFile, runFileSchema } from "../stores/index.ts";
 export {
@@ -40,6 +41,8 @@ export type {
   CallDetail,
   ClientMessage,
   DecisionBody,
+  EvalRun,
+  Evals,
   Failure,
   FeedAgent,
   FeedEntry,
@@ -74,6 +77,7 @@ export type {
   StoredAccounts,
   Transition,
   TransitionPage,
+  TurnAnswer,
   TurnBody,
 } from "./feed/wire.ts";
 export type {

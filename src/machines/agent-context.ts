@@ -20,9 +20,13 @@ export const agentContextSchema = z.object({
   compaction: z
     .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
     .nullable(),
+  /** How many calls each stub has answered, by its index; `undefined` before the first. */
+  stubUses: z.record(z.string(), z.number().int().positive()).optional(),
 });
 
-export type AgentContext = DeepReadonly<z.infer<typeof agentContextSchema>>;
+type Stored = DeepReadonly<z.infer<typeof agentContextSchema>>;
+/** As JSON it has no `undefined`. */
+export type AgentContext = Omit<Stored, "stubUses"> & { readonly stubUses?: NonNullable<Stored["stubUses"]> };
 
 export const newAgentContext: AgentContext = Object.freeze({
   turnCount: 0,
@@ -86,6 +90,11 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
         background,
         waking: isForTurn ? [...context.waking, { childId, messageId, actorId }] : context.waking,
       };
+    }
+    case "tool.settled": {
+      if (typeof entry.stub !== "number") return context;
+      const { stubUses = {} } = context;
+      return { ...context, stubUses: { ...stubUses, [entry.stub]: (stubUses[entry.stub] ?? 0) + 1 } };
     }
     case "intent.refused":
       return entry.reason === "mustWait" ? { ...context, waitsForBudget: true } : context;

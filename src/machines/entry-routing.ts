@@ -80,7 +80,7 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
 ]);
 
 export function agentHears(entry: Entry): boolean {
-  return ofAgent.has(entry.type);
+  return ofAgent.has(entry.type) || (entry.type === "tool.settled" && typeof entry.stub === "number");
 }
 
 export function turnHears(entry: Entry): boolean {

@@ -2,6 +2,7 @@ export { type AgentContext, agentContextSchema, foldAgent, isWaiting, newAgentCo
 export { type AgentEffectName, agentMachine, lifecycleOf } from "./agent.machine.ts";
 export { type CalledFor, type EffectMeta, effectsCalledFor } from "./effect-slot.ts";
 export { agentHears, allCallsHear, turnHears } from "./entry-routing.ts";
+export { stepOfInput } from "./input-step.ts";
 export {
   LONGEST_KEPT_MS,
   type PlacementAction,

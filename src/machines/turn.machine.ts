@@ -111,6 +111,12 @@ const ending = [
 /** A failure, or a stop by a hook, in any state of the turn. `onComplete` runs only after a stop. */
 const failure = [{ guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" }, ...ending] as const;
 
+const stopByHook = [
+  { guard: and(["stopsHere", "completesFirst"] as const), target: "#turn.completing", actions: "record" },
+  { guard: "stopsHere", target: "#turn.finishing", actions: "record" },
+  { actions: "record" },
+] as const;
+
 const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
 
 /** Stops the calls of the last round: XState keeps a child that has ended until its parent stops it. */
@@ -181,11 +187,7 @@ const made = machine.createMachine({
             "model.requested": { target: "calling", actions: [dropCalls, "record"] },
             // A hook stops the turn before the call is made and billed.
             "stop.signalled": [...failure],
-            "hook.applied": [
-              { guard: and(["stopsHere", "completesFirst"]), target: "#turn.completing", actions: "record" },
-              { guard: "stopsHere", target: "#turn.finishing", actions: "record" },
-              { actions: "record" },
-            ],
+            "hook.applied": [...stopByHook],
           },
         },
         calling: {
@@ -193,7 +195,12 @@ const made = machine.createMachine({
         },
         retrying: {
           // A compaction between two attempts stops the turn.
-          on: { "model.requested": { target: "calling", actions: "record" }, "stop.signalled": [...failure] },
+          on: {
+            "model.requested": { target: "calling", actions: "record" },
+            "stop.signalled": [...failure],
+            // A hook may stop the turn because of an input that arrived between two attempts.
+            "hook.applied": [...stopByHook],
+          },
         },
       },
       on: {

@@ -1,6 +1,6 @@
 import type * as ClientSide from "@modelcontextprotocol/client";
 import type * as Stdio from "@modelcontextprotocol/client/stdio";
-import { UnsupportedError } from "../errors/index.ts";
+import { optionalPackage } from "../base/index.ts";
 
 /** The used exports of the official package. */
 export interface McpSdk {
@@ -8,21 +8,11 @@ export interface McpSdk {
   readonly stdio: typeof Stdio;
 }
 
-let loaded: Promise<McpSdk> | undefined;
-
 /** Loads the package once. Rejects with `UnsupportedError` if it is not installed. */
-export async function loadSdk(): Promise<McpSdk> {
-  loaded ??= importSdk();
-  try {
-    return await loaded;
-  } catch (cause) {
-    loaded = undefined;
-    throw new UnsupportedError(
-      'MCP needs the package "@modelcontextprotocol/client": npm install @modelcontextprotocol/client',
-      { cause },
-    );
-  }
-}
+export const loadSdk = optionalPackage(
+  importSdk,
+  'MCP needs the package "@modelcontextprotocol/client": npm install @modelcontextprotocol/client',
+);
 
 async function importSdk(): Promise<McpSdk> {
   const [client, stdio] = await Promise.all([

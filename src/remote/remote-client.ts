@@ -3,7 +3,7 @@ import type { Message, SendMessageRequest, StreamResponse, Task } from "@a2a-js/
 import type * as ClientSide from "@a2a-js/sdk/client";
 import type * as Errors from "@a2a-js/sdk/errors";
 import { z } from "zod";
-import { UnsupportedError } from "../errors/index.ts";
+import { optionalPackage } from "../base/index.ts";
 import { guardedFetch, jsonOf } from "./guarded-fetch.ts";
 import { RemoteAgentError, remoteErrorOf } from "./remote-error.ts";
 
@@ -14,18 +14,8 @@ export interface ClientSdk {
   readonly errors: typeof Errors;
 }
 
-let loaded: Promise<ClientSdk> | undefined;
-
 /** Loads the package once. Rejects with `UnsupportedError` if it is not installed. */
-async function loadSdk(): Promise<ClientSdk> {
-  loaded ??= importSdk();
-  try {
-    return await loaded;
-  } catch (cause) {
-    loaded = undefined;
-    throw new UnsupportedError('Remote agents need the package "@a2a-js/sdk": npm install @a2a-js/sdk', { cause });
-  }
-}
+const loadSdk = optionalPackage(importSdk, 'Remote agents need the package "@a2a-js/sdk": npm install @a2a-js/sdk');
 
 async function importSdk(): Promise<ClientSdk> {
   const [codecs, client, errors] = await Promise.all([

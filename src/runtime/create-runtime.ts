@@ -26,6 +26,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
+import { watchedStores } from "./core/watched-stores.ts";
 import {
   listOptionsOf,
   requestListOptionsOf,
@@ -35,6 +36,7 @@ import {
 } from "./api/agent-options.ts";
 import type { Agent, AgentStartOptions } from "./api/agent-types.ts";
 import { partOf, type Role } from "./api/roles.ts";
+import { assertSameStubs, assertStubbable } from "./api/stub-options.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./api/runtime-options.ts";
 import { healthOf, metricsOf } from "./api/runtime-health.ts";
 import type { Runtime, RuntimeOptions } from "./api/runtime-types.ts";
@@ -67,7 +69,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     "createRuntime(): prices",
     () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
   );
-  const durable = options.stores ?? memoryStores();
+  const durable = watchedStores(options.stores ?? memoryStores(), clock);
   const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock, auth: () => core.auth });
   const onSaved = copies && ((rootAgentId: string) => copies.look(rootAgentId));
   const stores = unsavedStores(durable, { clock, leaseMs, onSaved });
@@ -176,6 +178,7 @@ async function openAgent(
     const known = [...core.definitions.keys()].join(", ");
     throw new NotFoundError(`unknown agent definition "${name}"; this runtime has ${known}`);
   }
+  if (options.stubs) assertStubbable(definition, core.definitions, options.stubs);
   const agentId = options.agentId ?? createId();
   const limits = limitsOf(options.budget);
   const accountId = options.budget === undefined ? null : agentAccountId(agentId);
@@ -188,9 +191,16 @@ async function openAgent(
     refuseBackground(definition, "autoSave: false");
     await core.stores.keepUnsaved(core.keyOf(agentId));
   }
-  const { ownerId = null, sessionId = null, metadata = {}, messages = [] } = options;
+  const { ownerId = null, sessionId = null, metadata = {}, messages = [], stubs } = options;
   const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };
-  const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
+  const identity = {
+    ...rootIdentity(core, definition, agentId),
+    ownerId,
+    sessionId,
+    metadata,
+    ...bound,
+    ...(stubs ? { stubs } : {}),
+  };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
   const seeds = seedsOf(messages, identity.createdAt);
   const { created, record } = await core.stores.createAgent(identity, account, {
@@ -200,6 +210,7 @@ async function openAgent(
   if (record.definition.name !== name) {
     throw new InvalidInputError(`agent "${agentId}" exists with definition "${record.definition.name}", not "${name}"`);
   }
+  if (!created && stubs) assertSameStubs(record, stubs);
   if (!created && options.budget !== undefined) await assertBudget(core, record, limits);
   return new AgentHandle(core, record);
 }

@@ -8,6 +8,7 @@ export {
   type LoopTurn,
   type TurnContext,
 } from "./create-agent-loop.ts";
+export { assertSameStubs, newSessionStubsSchema } from "./api/stub-options.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
 export { getRuntime, type GetRuntimeOptions } from "./get-runtime.ts";
 export type {
@@ -40,6 +41,7 @@ export { Conversation } from "./agent/live-view.ts";
 export { EffectNotes } from "./agent/intents.ts";
 export { MachineFold } from "./agent/rebuild.ts";
 export { Requests, type RequestsOptions } from "./core/requests.ts";
+export { storedSteerOf } from "./handles/open-turn.ts";
 export type {
   Decide,
   DecisionAttempt,
@@ -78,6 +80,8 @@ export type {
   EventObserver,
   LimitStop,
   Turn,
+  SteerAnswer,
+  SteerOptions,
   TurnOptions,
   TurnRest,
   DeepPartial,

@@ -1,5 +1,5 @@
 import { type AgentDefinition, definitionRule } from "../agents/index.ts";
-import { type OptionsSchema, flagRule, functionRule, idRule, optionsIn, optionsOf } from "../base/index.ts";
+import { type OptionsSchema, flagRule, functionRule, idRule, optionsIn, optionsOf, workingOn } from "../base/index.ts";
 import type { Budget } from "../budget/index.ts";
 import { AgentBusyError, RequestConflictError, TerminalError } from "../errors/index.ts";
 import type { AgentRequest, CallSettings, Content, TroupeEvent } from "../state/index.ts";
@@ -181,7 +181,7 @@ async function resultOf<Output>(
   runtime: Runtime,
   agent: Agent<Output>,
   turn: Turn<Output>,
-  { decide, signal, stores }: RunOptions,
+  { decide, signal, stores, clock }: RunOptions,
 ): Promise<TurnResult<Output>> {
   const asked = new Set<string>();
   for (;;) {
@@ -193,7 +193,8 @@ async function resultOf<Output>(
     for (const request of decide ? requests.filter(({ requestId }) => !asked.has(requestId)) : []) {
       asked.add(request.requestId);
       // `decide` may never answer; an abort still ends the turn.
-      const answer = await Promise.race([decide?.(request), turn.result.then((): typeof turnEnded => turnEnded)]);
+      const deciding = decide && workingOn(clock, () => decide(request));
+      const answer = await Promise.race([deciding, turn.result.then((): typeof turnEnded => turnEnded)]);
       if (answer === undefined) continue;
       if (answer === turnEnded) return await turn.result;
       await decideOnce(runtime, request.requestId, answer);

@@ -20,6 +20,7 @@ export { eventFrame, resumePoint, type SseFrame } from "./core/sse.ts";
 export type { Caller, Page } from "./core/caller.ts";
 export type { RequestKey } from "./core/names.ts";
 export type { StartedTurn } from "./core/plain-message.ts";
+export type { StubOptions } from "./core/stub-access.ts";
 export type { Surface } from "./core/surface.ts";
 export type {
   NewWebhook,

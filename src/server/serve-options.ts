@@ -17,6 +17,7 @@ import type { Authenticate, Identity } from "./core/identity.ts";
 import { limitsOptionsSchema, type ServeLimits } from "./core/limits.ts";
 import type { LogLine } from "./core/metrics.ts";
 import type { MetricsAccess } from "./core/probes.ts";
+import { type StubOptions, stubOptionsRule } from "./core/stub-access.ts";
 import type { Surface } from "./core/surface.ts";
 import { type WebhookOptions, webhooksOptionsSchema } from "./webhooks/webhooks.ts";
 
@@ -42,6 +43,11 @@ export interface ServeOptions {
   readonly limits?: ServeLimits | undefined;
   /** Lets callers add webhooks for their turns. Default: no webhooks. */
   readonly webhooks?: WebhookOptions | undefined;
+  /**
+   * Lets callers of troupe's own API create agents with stubs in the place of tools. Default: refused with 403. The secret is for programs
+   * that test; do not give it to pages.
+   */
+  readonly stubs?: StubOptions | undefined;
   /**
    * Number of proxies in front of the server, each of which appends the address of its client to `X-Forwarded-For`.
    * Default 0: the header is not read, and limits by address count the remote address of the connection.
@@ -83,6 +89,7 @@ export const serveOptionsSchema: OptionsSchema<ServeOptions> = {
     basePath: basePathRule,
     limits: optionsRule(limitsOptionsSchema),
     webhooks: optionsRule(webhooksOptionsSchema),
+    stubs: stubOptionsRule,
     proxies: wholeNumberRule(0, 10),
     metrics: metricsRule,
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),

@@ -99,6 +99,7 @@ class Serving {
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
       firstFrameMs: FIRST_FRAME_MS,
       webhooks: this.#webhooks,
+      stubs: options.stubs,
     };
     this.#admission = new Admission({ authenticate, runtimeOf, limits: this.#dependencies.limits, clock });
     const headers = surfaces.flatMap((surface) => surface.headers ?? []);

@@ -29,6 +29,8 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "agent.shutdown": none,
   "conversation.cleared": none,
   warning: none,
+  // Its message is added by `messages.released`.
+  "turn.steered": none,
   "instructions.resolved": none,
   "hooks.settled": none,
   "turn.waiting": none,

@@ -20,6 +20,7 @@ import {
   hookCountsSchema,
   hookNameSchema,
   hookPatchSchema,
+  inputKeySchema,
   turnOutcomeSchema,
   wakingReportSchema,
   traceHeadersSchema,
@@ -27,6 +28,7 @@ import {
 } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
+import { contentSchema } from "./message.ts";
 import { lifecycleSchema } from "./record.ts";
 import { callSettingsSchema, modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
@@ -109,6 +111,18 @@ export const turnEntrySchemas = [
     /** Earlier reports that require a turn, unless this turn makes a model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),
+  /** An input that arrived during the turn. Its message is held until the next model call. */
+  z.object({
+    type: z.literal("turn.steered"),
+    ...ofStep,
+    /** Identifies the command. */
+    steerId: textSchema,
+    /** The key that the caller chose; `undefined` if there is none. */
+    inputKey: inputKeySchema.optional(),
+    messageId: textSchema,
+    content: contentSchema,
+    actorId: textOrNullSchema,
+  }),
   z.object({
     type: z.literal("instructions.resolved"),
     ...ofTurn,
@@ -121,6 +135,8 @@ export const turnEntrySchemas = [
     ...ofStep,
     /** The call that the hook reviewed, for `afterEachTool` and `onError`. */
     callId: optionalTextSchema,
+    /** The message of `turn.steered` that an `afterUserInput` hook looked at; `undefined` for the input that opened the turn. */
+    inputId: optionalTextSchema,
     hook: hookNameSchema,
     plugin: textSchema,
     /** Position in the order of registration, from 0. */

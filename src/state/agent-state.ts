@@ -8,7 +8,8 @@ import {
   executionStateSchema,
 } from "./execution.ts";
 import { errorsOf, lastStepOf, stepsOf, stopReasonOf, usageOf, freshExecution } from "./execution-fold.ts";
-import { type Message, textOf, messageSchema } from "./message.ts";
+import { textOf } from "./content-text.ts";
+import { type Message, messageSchema } from "./message.ts";
 import { type Usage, type ResponseFormat, responseFormatSchema } from "./model-call.ts";
 import type { Continuation, StopReason } from "./stop.ts";
 import { z } from "zod";

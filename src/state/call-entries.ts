@@ -1,5 +1,6 @@
 import { z } from "zod";
 import {
+  countOrNullSchema,
   countSchema,
   flagSchema,
   integerOrNullSchema,
@@ -62,6 +63,8 @@ export const callEntrySchemas = [
     queue: optionalTextSchema,
     /** Its priority in that queue: the lowest runs first. Default 0. */
     priority: optionalCountSchema,
+    /** No code runs: in a stubbed session a stub gives the result. */
+    stubbed: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal("tool.retrying"),
@@ -98,6 +101,8 @@ export const callEntrySchemas = [
     reviewDue: optionalFlagSchema,
     /** In a fork: the recorded call whose result this is, by `recordedCallId`. */
     recorded: optionalTextSchema,
+    /** In a stubbed session: the stub that gave the result, as an index in the `stubs` of the agent; `null` if none answers the call. */
+    stub: countOrNullSchema.optional(),
     /** Messages of reports that this result contains; they are not added to history separately. */
     reports: z.array(textSchema).optional(),
   }),

@@ -111,6 +111,9 @@ export const noHooks: HookCounts = Object.freeze({
   onComplete: 0,
 });
 
+/** A key that a caller chose for an input, and the hash of all parameters of the command. */
+export const inputKeySchema = z.object({ text: textSchema, hash: textSchema });
+
 /** Why an intent was refused. */
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
 export type RefusalReason = DeepReadonly<z.infer<typeof refusalReasonSchema>>;
@@ -119,9 +122,10 @@ export type RefusalReason = DeepReadonly<z.infer<typeof refusalReasonSchema>>;
 export const backgroundSchema = z.object({ onEnd: z.enum(["keep", "wake"]) });
 export type Background = DeepReadonly<z.infer<typeof backgroundSchema>>;
 
-/** A report of a child's end that requires a turn and that no model call has seen. */
+/** A message that requires a model call and that none has seen: the report of a child's end, or an input that steers the turn. */
 export const wakingReportSchema = z.object({
-  childId: textSchema,
+  /** `null` for an input. */
+  childId: textOrNullSchema,
   messageId: textSchema,
   actorId: textOrNullSchema,
 });

@@ -72,6 +72,17 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     prompt: textSchema,
     trace: traceHeadersSchema.optional(),
   }),
+  /** An input has arrived during the turn; `step` is the step whose model call sees it. */
+  z.object({
+    type: z.literal("turn.steered"),
+    ...common,
+    messageId: textSchema,
+    /** The input's text. */
+    prompt: textSchema,
+    actorId: textOrNullSchema,
+    /** The key that the caller chose. */
+    key: optionalTextSchema,
+  }),
   z.object({
     type: z.literal("turn.waiting"),
     ...common /** `request`: for a person, a client tool or credentials. */,

@@ -1,4 +1,5 @@
 import type { LimitName } from "../budget/index.ts";
+import { textOf as contentText } from "./content-text.ts";
 import type { LimitFigures } from "./entry-parts.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
@@ -74,6 +75,11 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
           ...(entry.trace ? { trace: entry.trace } : {}),
         },
       ];
+    case "turn.steered": {
+      const { messageId, content, actorId, inputKey } = entry;
+      const key = inputKey ? { key: inputKey.text } : {};
+      return [{ type: "turn.steered", messageId, prompt: contentText(content), actorId, ...key }];
+    }
     case "turn.ended":
       return endEvents(entry, textOf);
     case "model.requested":

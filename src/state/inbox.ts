@@ -11,7 +11,7 @@ import {
 import type { DeepReadonly } from "../base/index.ts";
 import { bindingSchema, limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callEndSchema } from "./call-end.ts";
-import { backgroundSchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
+import { backgroundSchema, inputKeySchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
 import { callSettingsSchema, modelToolSchema } from "./model-call.ts";
@@ -44,9 +44,29 @@ export const turnItemSchema = z.object({
   /** The parent of the turn's account, if it is not the agent's account. */
   parentAccountId: optionalTextSchema,
   /** The key that the turn's caller chose, and the hash of all parameters. */
-  turnKey: z.object({ text: textSchema, hash: textSchema }).optional(),
+  turnKey: inputKeySchema.optional(),
+  /** The command that meant the input for an earlier turn, which could not take it in. */
+  steerId: optionalTextSchema,
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
+
+/** An input for the open turn. If that turn makes no further model call, the input opens a turn of its own. */
+export const steerItemSchema = z.object({
+  kind: z.literal("steer"),
+  ...item,
+  /** The turn that was open when the input was accepted. */
+  turnId: textSchema,
+  steerId: textSchema,
+  input: contentSchema,
+  actorId: textOrNullSchema,
+  /** These fields are those of a turn that the input opens. */
+  limits: limitsSchema.nullable(),
+  clientTools: z.array(modelToolSchema).optional(),
+  settings: callSettingsSchema.optional(),
+  trace: traceHeadersSchema.optional(),
+  inputKey: inputKeySchema.optional(),
+});
+export type SteerItem = DeepReadonly<z.infer<typeof steerItemSchema>>;
 
 export const childEndedItemSchema = z.object({
   kind: z.literal("child.ended"),
@@ -101,6 +121,7 @@ export function callEndedKey(call: { readonly callId: string; readonly attempt: 
 
 export const inboxItemSchema = z.discriminatedUnion("kind", [
   turnItemSchema,
+  steerItemSchema,
   childEndedItemSchema,
   childReportedItemSchema,
   callEndedItemSchema,

@@ -137,12 +137,6 @@ export type ToolMessage = DeepReadonly<z.infer<typeof toolMessageSchema>>;
 /** A message of a conversation, of any role. */
 export type Message = DeepReadonly<z.infer<typeof messageSchema>>;
 
-/** The text of a message's content, without images and files. */
-export function textOf(content: Content): string {
-  if (typeof content === "string") return content;
-  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
-
 /** Returns the same copy each time, because tokens and digests of messages are cached by object. */
 const bareMessages = new WeakMap<AssistantMessage, AssistantMessage>();
 

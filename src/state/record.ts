@@ -16,6 +16,7 @@ import { bindingSchema, limitsSchema } from "../budget/index.ts";
 import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
+import { sessionStubSchema } from "./session-stub.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 export const agentKeySchema = z.object({ tenant: textSchema, agentId: textSchema });
@@ -152,6 +153,8 @@ export const agentIdentitySchema = z.object({
   firstTurnNumber: optionalPositiveSchema,
   /** `undefined` unless the tree is a fork. */
   forkedFrom: forkedFromSchema.optional(),
+  /** The results that take the place of all its tools and of those of its descendants; `undefined` unless the session is stubbed. */
+  stubs: z.array(sessionStubSchema).optional(),
 });
 export type AgentIdentity = DeepReadonly<z.infer<typeof agentIdentitySchema>>;
 

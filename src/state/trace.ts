@@ -8,10 +8,12 @@ import {
   textSchema,
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
+import { numberOfTurn } from "./agent-ids.ts";
 import type { Entry } from "./entry.ts";
 import { gateToldBy } from "./call-state.ts";
 import { type Json, jsonSchema } from "./json.ts";
-import { type Message, textOf } from "./message.ts";
+import { textOf } from "./content-text.ts";
+import type { Message } from "./message.ts";
 import { usageSchema } from "./model-call.ts";
 
 const common = {
@@ -22,7 +24,7 @@ const common = {
   at: integerSchema,
 };
 
-/** The user's message at the start of a turn. */
+/** The user's message at the start of a turn, with step 0, or during the turn, with the step that sees it. */
 export const userInputTraceSchema = z.object({
   type: z.literal("user_input"),
   ...common,
@@ -94,6 +96,10 @@ export function traceEntriesOf(
     switch (entry.type) {
       case "turn.started":
         return [{ type: "user_input", turnId: entry.turnId, step: 0, at: entry.at, turn: entry.number, prompt }];
+      case "turn.steered": {
+        const { turnId, step, at, content } = entry;
+        return [{ type: "user_input", turnId, step, at, turn: numberOfTurn(turnId), prompt: textOf(content) }];
+      }
       case "model.responded": {
         const { turnId, step, model, durationMs, calls, usage, costMicros } = entry;
         return [

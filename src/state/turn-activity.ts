@@ -34,6 +34,13 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
       const held = entry.patch.held?.map(({ messageId }) => messageId) ?? [];
       return held.length === 0 ? sameActivity : { heldMessageIds: [...turn.heldMessageIds, ...held] };
     }
+    case "turn.steered": {
+      const { messageId, actorId } = entry;
+      return {
+        heldMessageIds: [...turn.heldMessageIds, messageId],
+        waking: [...turn.waking, { childId: null, messageId, actorId }],
+      };
+    }
     case "messages.released":
       return { heldMessageIds: turn.heldMessageIds.filter((id) => !entry.messageIds.includes(id)) };
     case "request.opened":

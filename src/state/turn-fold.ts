@@ -1,4 +1,5 @@
 import type { Entry, EntryOf } from "./entry.ts";
+import type { WakingReport } from "./entry-parts.ts";
 import { foldExecution, freshExecution, signalled } from "./execution-fold.ts";
 import { type FoldedReact, foldReact, initialAgentState, needsOf } from "./react/index.ts";
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
@@ -95,7 +96,8 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "hook.applied": {
       // Hooks that review a call are counted by the call itself.
       if (entry.callId !== undefined) return activity.heldMessageIds ? { ...turn, ...activity } : turn;
-      return { ...turn, ...activity, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
+      const key = hookKeyOf(entry.hook, entry.index, entry.inputId);
+      return { ...turn, ...activity, appliedHooks: [...turn.appliedHooks, key] };
     }
     case "output.checked":
       return { ...turn, outputFits: entry.valid, outputRepairs: turn.outputRepairs + (entry.repairMessageId ? 1 : 0) };
@@ -166,6 +168,7 @@ function count(turn: TurnState, entry: Entry): TurnState {
       return turn.queuedCallIds.includes(entry.callId)
         ? { ...turn, queuedCallIds: withoutId(turn.queuedCallIds, entry.callId) }
         : turn;
+    case "turn.steered":
     case "messages.released":
     case "call.reviewed":
     case "child.reported":
@@ -209,10 +212,16 @@ export function nextMove(turn: TurnState): NextMove {
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
   // Even if a hook requests another step, the calls do not run: the model was told that there are no tools.
   if (hasCalls && turn.isLastCall) return "finish";
-  // A call without an answer is still due, even if the ReAct core does not require one.
-  if (shouldStop(continuation, hasCalls || needs.callLlm || turn.attempt > 0)) return "finish";
+  // A call without an answer is still due, even if the ReAct core does not require one, and so is the call that sees a new input.
+  const isCallDue = needs.callLlm || turn.attempt > 0 || unseenInputsOf(turn).length > 0;
+  if (shouldStop(continuation, hasCalls || isCallDue)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
+}
+
+/** Inputs that arrived during the turn and that no model call has seen, in order. */
+export function unseenInputsOf({ waking }: Pick<TurnState, "waking">): readonly WakingReport[] {
+  return waking.filter(({ childId }) => childId === null);
 }
 
 /** Whether the turn stops; signals are checked in order. */

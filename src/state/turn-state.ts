@@ -98,7 +98,7 @@ export const turnStateSchema = z.object({
   backgroundIds: z.array(textSchema),
   /** Children that have ended and left background children. */
   leavingIds: z.array(textSchema),
-  /** Reports that require a turn and that no model call has seen. */
+  /** Reports and inputs that require a model call and that none has seen. */
   waking: z.array(wakingReportSchema),
   toolCalls: countSchema,
   outputMessageId: textOrNullSchema,
@@ -110,6 +110,7 @@ export function stepIdOf(turnId: string, step: number): string {
   return `${turnId}:${step}`;
 }
 
-export function hookKeyOf(hook: string, index: number): string {
-  return `${hook}:${index}`;
+/** `inputId`: the message that an `afterUserInput` hook looked at, if it arrived during the turn. */
+export function hookKeyOf(hook: string, index: number, inputId?: string): string {
+  return inputId === undefined ? `${hook}:${index}` : `${hook}:${index}:${inputId}`;
 }

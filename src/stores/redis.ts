@@ -29,6 +29,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
       return isKnown;
     },
     openTurn: (key, command, now) => database.openTurn(key, command, now),
+    steer: (key, command, now) => database.steer(key, command, now),
     holder: (key) => database.holder(key),
     lookAtTurn: (key, turnId, after) => database.lookAtTurn(key, turnId, after),
     treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),

@@ -104,6 +104,8 @@ export function eventText(event: TroupeEvent, options: EventTextOptions = {}): s
     case "turn.stopped":
     case "turn.failed":
       return `${endText(event, options.durationMs)}${said(event.text)}`;
+    case "turn.steered":
+      return `got another input for step ${event.step}${said(event.prompt)}`;
     case "turn.waiting":
       return `waits: ${waitsFor[event.reason]}`;
     case "request.opened":

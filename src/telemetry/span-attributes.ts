@@ -117,6 +117,8 @@ export function toolAttributes(event: TroupeEvent, callId: string, name: string,
 /** Attributes that an event without a span adds to its turn's span; `undefined` for none. */
 export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
   switch (event.type) {
+    case "turn.steered":
+      return { "troupe.step": event.step ?? 0 };
     case "turn.waiting":
       return { "troupe.reason": event.reason };
     case "request.opened":

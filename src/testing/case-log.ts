@@ -3,6 +3,8 @@
  * same time do not mix; a run outside of a test is not noted.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { EVAL_NOT_RUN, isEvalMoneySpent } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import type { StopReason } from "../state/index.ts";
 
 /** The figures of one run, which a test reports in `task.meta.troupe`. */
@@ -38,6 +40,17 @@ function storage(): AsyncLocalStorage<CaseFigures[]> {
 /** Notes a run for the test that it belongs to. */
 export function noteCase(figures: CaseFigures): void {
   storage().getStore()?.push(figures);
+}
+
+/** Throws `InvalidInputError` if this is the first run of a test, and the money of `troupe eval --max-cost` is spent. */
+export function assertMayStart(): void {
+  const noted = storage().getStore()?.length ?? 0;
+  if (noted === 0 && isEvalMoneySpent()) throw new InvalidInputError(EVAL_NOT_RUN);
+}
+
+/** Dollars of all runs of a test; `null` if a price is unknown. */
+export function costOfRuns(runs: readonly Pick<CaseFigures, "cost">[]): number | null {
+  return runs.reduce<number | null>((sum, { cost }) => (sum === null || cost === null ? null : sum + cost), 0);
 }
 
 /** Runs a test with a log of its own, and gives the log to `done` in the end; a test that has a log keeps it. */

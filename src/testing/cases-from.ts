@@ -90,9 +90,10 @@ export async function casesFrom(stores: Stores, filter: CasesFilter): Promise<re
       ...(after ? { after } : {}),
     });
     for (const record of page) {
-      const { agentId, createdAt, definition } = record;
+      const { agentId, createdAt, definition, stubs } = record;
       if (since && createdAt < since.getTime()) return cases;
-      if (definition.name !== agent || (until && createdAt >= until.getTime())) continue;
+      // Answers of stubbed sessions are made of the results of an eval.
+      if (definition.name !== agent || stubs || (until && createdAt >= until.getTime())) continue;
       const turn = firstTurnOf(await readRecording({ stores, agentId, tenant }));
       if (!turn || !endedWith.includes(turn.stopReason)) continue;
       const expected = redactor.value(turn.expected) as Json;

@@ -75,7 +75,8 @@ function pathOf(file: string | URL): string {
 
 async function textOfFile(path: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    // Editors of Windows begin a file with a byte order mark, which is not a part of JSON.
+    return (await readFile(path, "utf8")).replace(/^\ufeff/, "");
   } catch (cause) {
     throw new InvalidInputError(describeFileError(path, cause), { cause });
   }

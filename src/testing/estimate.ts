@@ -227,9 +227,9 @@ async function newestTurns(
       limit: PAGE,
       ...(after === undefined ? {} : { after }),
     });
-    for (const { agentId, definition, forkedFrom } of page) {
+    for (const { agentId, definition, forkedFrom, stubs } of page) {
       // A fork repeats turns of its origin, whose tools may not have run in it.
-      if (definition.name !== name || forkedFrom || turns.length >= last) continue;
+      if (definition.name !== name || forkedFrom || stubs || turns.length >= last) continue;
       try {
         const { ended, open } = recordedTurnsOf(await readRecording({ stores, agentId, tenant }));
         const whole = ended.filter(({ stopReason }) => stopReason !== "user_requested");

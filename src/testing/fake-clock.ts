@@ -6,13 +6,16 @@ import {
   type Clock,
   createTimerQueue,
   describeValue,
+  hasMethods,
   sleepOn,
 } from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
+import { runUntil } from "./run-until.ts";
+import { WorkUnderWay } from "./work-under-way.ts";
 
 /**
- * A clock that only tests advance. Timers run inside the call that advances it, each in the async context in which it
- * was set, like real timers.
+ * A clock that only tests advance: by hand, or by itself until a promise has settled. Timers run inside the call that advances it, each
+ * in the async context in which it was set, like real timers.
  */
 export interface FakeClock extends Clock {
   /** Number of pending timers and delays. */
@@ -29,6 +32,13 @@ export interface FakeClock extends Clock {
    * unchanged. Overdue timers then run, and read the new time.
    */
   jump(ms: number): void;
+  /**
+   * Passes time by itself until the promise has settled, and returns its value: whenever nothing in the runtimes with this clock can
+   * continue, the time is that of the next timer. It stands still while models, tools, hooks or stores work, except for work that waits
+   * in `sleep()` of this clock. Rejects with the promise's error, and with `InvalidInputError` if the promise waits for something that
+   * time does not bring, such as a decision of a person.
+   */
+  runUntil<Value>(promise: PromiseLike<Value>): Promise<Value>;
 }
 
 /** Maximum number of timers that one call runs: a timer that sets itself again for the same time would run forever. */
@@ -44,6 +54,7 @@ export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): Fa
   }
   const timers = createTimerQueue();
   const delays = createTimerQueue();
+  const work = new WorkUnderWay();
   let time = start;
   let passed = start;
 
@@ -71,7 +82,19 @@ export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): Fa
     }
   }
 
+  function advance(ms: number): void {
+    if (!(ms >= 0) || !Number.isFinite(ms)) {
+      throw new InvalidInputError(
+        `advance(${describeValue(ms)}): expected a finite number of milliseconds from 0; to set the clock back, use jump()`,
+      );
+    }
+    const left = runDue(ms);
+    time += left;
+    passed += left;
+  }
+
   return {
+    work,
     now: () => time,
     elapsed: () => passed,
     setTimer(at, callback) {
@@ -83,7 +106,7 @@ export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): Fa
       return delays.add(passed + Math.ceil(ms), AsyncResource.bind(callback));
     },
     sleep(ms, signal) {
-      return sleepOn(this, ms, signal);
+      return work.waiting(() => sleepOn(this, ms, signal));
     },
     get pendingTimers() {
       return timers.size + delays.size;
@@ -92,21 +115,20 @@ export function createFakeClock(given: number | Date = Date.UTC(2026, 0, 1)): Fa
       const wait = nextIn();
       return wait === undefined ? undefined : time + wait;
     },
-    advance(ms) {
-      if (!(ms >= 0) || !Number.isFinite(ms)) {
-        throw new InvalidInputError(
-          `advance(${describeValue(ms)}): expected a finite number of milliseconds from 0; to set the clock back, use jump()`,
-        );
-      }
-      const left = runDue(ms);
-      time += left;
-      passed += left;
-    },
+    advance,
     jump(ms) {
       if (!Number.isFinite(ms))
         throw new InvalidInputError(`jump(${describeValue(ms)}): expected a finite number of milliseconds`);
       time += ms;
       runDue(0);
+    },
+    async runUntil(promise) {
+      if (!hasMethods(promise, ["then"])) {
+        throw new InvalidInputError(
+          `runUntil(${describeValue(promise)}): expected a promise, such as the result of a turn or of runCase()`,
+        );
+      }
+      return await runUntil({ work, elapsed: () => passed, nextIn, advance }, promise);
     },
   };
 }

@@ -30,7 +30,7 @@ import {
   type Turn,
   type TurnResult,
 } from "../runtime/index.ts";
-import { type Json, textOf, turnIdOf, type Usage } from "../state/index.ts";
+import { type AgentRecord, type Json, textOf, turnIdOf, type Usage } from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
 import { importableTree, readRecording, type Recording, type RecordingSource } from "./recording.ts";
 
@@ -178,6 +178,7 @@ export async function fork(tree: RecordingSource, given: ForkOptions): Promise<F
   const point = cutPointAt(recording.tree, options.at);
   const definitions = definitionsOf(recording, options);
   const { simulations, allowed } = toolsOf(definitions, options);
+  assertNotStubbed(rootOf(recording).record, options);
   const agentId = createId("fork");
   const forked = forkedTree(importableTree(recording), point, {
     agentId,
@@ -226,6 +227,14 @@ export async function fork(tree: RecordingSource, given: ForkOptions): Promise<F
     await own?.shutdown();
     throw error;
   }
+}
+
+/** A fork of a stubbed session has its stubs, which give the results of all tools. */
+function assertNotStubbed({ stubs }: AgentRecord, { simulate = {}, allow = [] }: ForkOptions): void {
+  if (!stubs || Object.keys(simulate).length + allow.length === 0) return;
+  throw new InvalidInputError(
+    "fork(): the run is of a session with stubs, which the fork keeps: they give the results of its tools; leave out simulate and allow",
+  );
 }
 
 function startedTurn(agent: Agent<Json>, { turn, isOpen }: CutPoint, { input, budget }: ForkOptions): Turn<Json> {

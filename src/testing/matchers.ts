@@ -3,7 +3,8 @@
  * `expect`, and notes the figures of each test's runs in its `meta.troupe`, where reporters find them.
  */
 import { aroundEach, expect } from "vitest";
-import { type CaseFigures, withCaseLog } from "./case-log.ts";
+import { addEvalSpending } from "../base/index.ts";
+import { type CaseFigures, costOfRuns, withCaseLog } from "./case-log.ts";
 import { type EvalMatchers, evalMatchers } from "./eval-matchers.ts";
 
 export type { CaseFigures } from "./case-log.ts";
@@ -23,5 +24,6 @@ expect.extend(evalMatchers);
 aroundEach(async (runTest, { task }) => {
   await withCaseLog(runTest, (log) => {
     task.meta.troupe = log;
+    if (log.length > 0) addEvalSpending({ name: task.name, cost: costOfRuns(log) });
   });
 });

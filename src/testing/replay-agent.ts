@@ -225,9 +225,10 @@ export class AgentReplay {
       this.#skip("hooks");
       return undefined;
     }
-    const { turnId, step, hook, index, callId } = entry;
+    const { turnId, step, hook, index, callId, inputId } = entry;
     if (hook === "beforeEachTool") return undefined;
-    const place = { turnId, step, hook, index, ...(callId === undefined ? {} : { callId }) };
+    const ofCall = callId === undefined ? {} : { callId };
+    const place = { turnId, step, hook, index, ...ofCall, ...(inputId === undefined ? {} : { inputId }) };
     const outcome = await this.#repeated((signal) => repeatHook(this.#host, place, signal));
     const expected = hookForm(entry, recorded);
     if ("error" in outcome) {

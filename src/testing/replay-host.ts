@@ -168,6 +168,10 @@ export class ReplayHost implements Host {
     return this.#instructions?.turnId === turnId ? { ...turn, hasInstructions: true } : turn;
   }
 
+  get stubUses(): Readonly<Record<string, number>> {
+    return this.#fold.agent.context.stubUses ?? {};
+  }
+
   call(_turnId: string, callId: string): CallState | undefined {
     return this.#fold.call(callId);
   }

@@ -1,6 +1,7 @@
 import { type AgentDefinition, definitionRule } from "../agents/index.ts";
 import {
   anyRule,
+  type Clock,
   clockRule,
   createId,
   evalVariables,
@@ -16,9 +17,10 @@ import { InvalidInputError } from "../errors/index.ts";
 import { run, type RunOptions, type TurnResult, type TurnSpending, TurnWaitingError } from "../runtime/index.ts";
 import { type Content, DEFAULT_TENANT, type Json, type StopReason, type StoredError, textOf } from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
-import { noteCase } from "./case-log.ts";
+import { assertMayStart, noteCase } from "./case-log.ts";
 import { assertMayCall } from "./live-models.ts";
 import { recordingOf } from "./recording.ts";
+import { seededRandom } from "./simulation/seeded-random.ts";
 
 /** Options of `runCase()`. */
 export interface RunCaseOptions
@@ -65,7 +67,7 @@ export interface CaseResult<Output = unknown> {
   readonly toolCalls: readonly CaseToolCall[];
   /** Tokens and dollars, also of subagents. */
   readonly spent: TurnSpending;
-  /** From the start of the runtime to the end of the turn, in milliseconds. */
+  /** From the start of the runtime to the end of the turn, in milliseconds of its clock. */
   readonly durationMs: number;
   /** The whole run, as `stores.exportTree()` returns it. */
   readonly tree: StoredTree;
@@ -122,13 +124,20 @@ export async function runNoted<Output>(
   kind: "case" | "judge",
   { definition, input, options }: Noted<Output>,
 ): Promise<CaseResult<Output>> {
+  assertMayStart();
   assertMayCall("runCase()", [definition, ...(options.agents ?? [])]);
   const agentId = options.agentId ?? createId(kind);
   const stores = memoryStores();
   try {
-    const started = performance.now();
-    const result = await resultOf(definition, input, { ...options, agentId, stores: keptOpen(stores) });
-    const durationMs = performance.now() - started;
+    const { clock } = options;
+    const passed = stopwatch(clock);
+    const result = await resultOf(definition, input, {
+      ...options,
+      ...repeatable(clock),
+      agentId,
+      stores: keptOpen(stores),
+    });
+    const durationMs = passed();
     const tree = await stores.exportTree(DEFAULT_TENANT, agentId);
     if (!tree) throw new InvalidInputError(`runCase(): the run "${agentId}" was not stored`);
     await keepRun(tree);
@@ -154,6 +163,20 @@ export async function runNoted<Output>(
   } finally {
     await stores.close();
   }
+}
+
+/** With a clock that passes time by itself, pauses between retries are the same in each run. */
+export function repeatable(clock: Clock | undefined): Pick<RunOptions, "random"> {
+  if (!clock?.work) return {};
+  const numbers = seededRandom(1);
+  return { random: () => numbers.next() };
+}
+
+/** Returns the milliseconds since this call, of the clock or else of the system. */
+export function stopwatch(clock: Clock | undefined): () => number {
+  const time = clock ? () => clock.elapsed() : () => performance.now();
+  const started = time();
+  return () => time() - started;
 }
 
 /** `run()` closes its stores, and the run is read from them afterwards. */

@@ -13,6 +13,7 @@ import {
   reading,
   signalRule,
   wholeNumberRule,
+  workingOn,
 } from "../base/index.ts";
 import { type Budget, budgetRule } from "../budget/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
@@ -28,9 +29,9 @@ import {
 } from "../runtime/index.ts";
 import { type AgentRequest, type Json } from "../state/index.ts";
 import type { StoredTree } from "../stores/index.ts";
-import { type CaseFigures, noteCase } from "./case-log.ts";
+import { assertMayStart, type CaseFigures, noteCase } from "./case-log.ts";
 import { assertMayCall } from "./live-models.ts";
-import { keepRun, toolCallsOf } from "./run-case.ts";
+import { keepRun, repeatable, stopwatch, toolCallsOf } from "./run-case.ts";
 
 /** Options of `simulateUser()`. */
 export interface SimulateUserOptions {
@@ -144,9 +145,10 @@ export async function simulateUser(
   const options = optionsOf<SimulateUserOptions>(given, "simulateUser()", simulateOptions);
   const { clock, prices, agents = [], budget, agentBudget } = options;
   const person = personOf(options);
+  assertMayStart();
   // One by one, because an agent may have the person's name.
   for (const side of [[definition, ...agents], [person]]) assertMayCall("simulateUser()", side);
-  const settings = { clock, prices, showCosts: true, recovers: "own" } as const;
+  const settings = { clock, ...repeatable(clock), prices, showCosts: true, recovers: "own" } as const;
   const tested = await createRuntime({ ...settings, agents: [definition, ...agents] });
   try {
     const user = await createRuntime({ ...settings, agents: [person] });
@@ -203,11 +205,11 @@ class Side {
     this.agent = agent;
   }
 
-  /** Counts a turn that has ended. `startedAt`: of `performance.now()`. */
-  add(result: TurnResult, startedAt: number): void {
+  /** Counts a turn that has ended. */
+  add(result: TurnResult, durationMs: number): void {
     this.spent = sum(this.spent, result.spent.tree);
     this.#steps += result.steps;
-    this.#durationMs += performance.now() - startedAt;
+    this.#durationMs += durationMs;
     this.#last = result;
   }
 
@@ -299,9 +301,9 @@ class SimulatedUser {
 
   /** The person's reply to a text. */
   async #ask(heard: string): Promise<Reply | Ending> {
-    const startedAt = performance.now();
+    const passed = stopwatch(this.#options.clock);
     const result = await this.#user.agent.executeTurn(heard, { signal: this.#options.signal }).result;
-    this.#user.add(result, startedAt);
+    this.#user.add(result, passed());
     if (result.status !== "completed") return stopped("user_stopped", result);
     return replySchema.parse(result.output);
   }
@@ -310,12 +312,12 @@ class SimulatedUser {
   async #answerTo(message: string): Promise<string | Ending> {
     // An empty message of the person is a mistake of the model that plays it; the agent gets a text anyway.
     const input = message.trim() === "" ? "…" : message;
-    const startedAt = performance.now();
+    const passed = stopwatch(this.#options.clock);
     const turn = this.#agent.agent.executeTurn(input, { signal: this.#options.signal });
     const ending = await this.#decideAll(turn);
     if (ending) await turn.abort("the simulated user has stopped");
     const result = await turn.result;
-    this.#agent.add(result, startedAt);
+    this.#agent.add(result, passed());
     if (ending) return ending;
     return result.status === "completed" ? result.text : stopped("agent_stopped", result);
   }
@@ -328,8 +330,10 @@ class SimulatedUser {
       if (rest.reason !== "request") {
         throw new InvariantError(`turn ${rest.turnId} of a simulated conversation waits: ${rest.reason}`);
       }
+      const { decide, clock } = this.#options;
       for (const request of rest.requests) {
-        const decision = (await this.#options.decide?.(request)) ?? (await this.#personDecides(request));
+        const decided = decide && (await workingOn(clock, () => decide(request)));
+        const decision = decided ?? (await this.#personDecides(request));
         if ("ended" in decision) return decision;
         await this.#agent.runtime.decide(request.requestId, decision);
         this.#note(request, decision);

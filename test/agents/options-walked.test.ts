@@ -206,7 +206,7 @@ const running: readonly Walked[] = [
   {
     of: "createAgent",
     good: { model },
-    names: `${definition} agentId sessionId ownerId metadata autoSave agents stores projections`,
+    names: `${definition} agentId sessionId ownerId metadata stubs autoSave agents stores projections`,
     call: async (options) => (await createAgent(options)).runtime.shutdown(),
   },
 ];

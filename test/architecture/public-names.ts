@@ -13,11 +13,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
     PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
-    Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
+    Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError SessionStub StubMismatch StubMismatchError StubReport StubUse subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    DeepPartial TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial SteerAnswer SteerOptions TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`
@@ -63,24 +63,24 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     AuditAgent AuditDefinition AuditedAccount AuditedApproval AuditedEffect AuditedPrompt AuditFile AuditLink AuditMessage AuditProblem AuditReport
     AuditRequest auditRun AuditRunOptions AuditSource pageOfAudit readAudit Sealed verifyAudit VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
-    DecisionBody Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
+    DecisionBody EvalRun Evals EvalsSource Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
-    InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow
+    InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow ReportedRun
     PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
-    StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnBody
+    StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnAnswer TurnBody
   `),
   "troupe/server": words(`
     A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
-    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn Surface TealAgent
+    RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn StubOptions Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
     TokenAuthOptions Webhook WebhookRegistry WebhookForm WebhookOptions WebhookSubject
   `),
   "troupe/client": words(`
     AgentHandle AgentInfo AgentSnapshot AgentView TurnSettings BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
-    createClient DefinitionInfo ExecuteTurnOptions FollowOptions KeyedOptions ListOptions ListPage NewAgent RequestDecision
-    ShownAgent TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
+    createClient DefinitionInfo ExecuteTurnOptions FollowOptions KeyedOptions SteerResult ListOptions ListPage NewAgent RequestDecision
+    SessionStub ShownAgent StubMismatch StubReport StubUse TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
   `),
   "troupe/client/react": words(`
     AgentConversation useAgent
@@ -141,7 +141,7 @@ export const unnamedTypes: readonly string[] = words(`
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf StructuredOutput OutputOf ValueOf ValueSchema
+  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

@@ -16,11 +16,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { repositoryRoot } from "../../scripts/run-command.ts";
-import { createRuntime, defineAgent, defineTool, memoryStores, type Runtime } from "../../src/index.ts";
+import { evalFilesSource } from "../../src/cli/eval/eval-files.ts";
+import { reportJson } from "../../src/cli/eval/eval-report.ts";
+import { createRuntime, defineAgent, defineTool, memoryStores, run, type Runtime } from "../../src/index.ts";
 import { Feed, type FeedServer, runtimeActor, serveFeed } from "../../src/inspector/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { fork, type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
+import { attempt, no, reportOf, yes } from "../cli/eval/reports.ts";
 import { troupe } from "../cli/support/in-process.ts";
 import { browserProgram, openBrowser, screenshot } from "../support/browser.ts";
 import { combinedRows } from "../support/full.ts";
@@ -42,8 +45,10 @@ const views = [
   ["requests", "light"],
   ["forks", "light"],
   ["compare", "light"],
+  ["evals", "light"],
 ] as const;
 type View = (typeof views)[number][0];
+type Scene = "job" | "clerk" | "desk" | "evals";
 
 /** The hash of the page's script and style, as the browser receives them. */
 function pageHash(): string {
@@ -120,6 +125,52 @@ async function waitingClerk(): Promise<{ readonly runtime: Runtime; readonly fee
   return { runtime, feed, runId: clerk.agentId };
 }
 
+/** A report in which a case has become worse, with the stored run of its first failure. */
+async function evalReport(folderOfReport: string): Promise<{ readonly stores: Stores; readonly feed: Feed }> {
+  const failures = [
+    "expected the calls look_up_order, refund\n  the agent called look_up_order\n  1. look_up_order { order: 1742 }\n  answer: There is nothing to refund.",
+    "the run cost $0.0121, more than $0.0100",
+  ];
+  const passes = (list: readonly boolean[]) =>
+    list.map((passed, index) =>
+      attempt(index + 1, passed, {
+        failure: passed ? null : (failures[index] ?? failures[0] ?? ""),
+        cost: 0.0024 + index / 5_000,
+        tokens: 1_840 + 61 * index,
+        durationMs: 2_300 + 90 * index,
+        agents: [{ kind: "case", agentId: `case_refund-${index + 1}`, agentName: "support" }],
+      }),
+    );
+  const written = (name: string, cases: Readonly<Record<string, readonly boolean[]>>): string => {
+    const path = join(folderOfReport, name);
+    const report = reportOf({}, { createdAt: Date.UTC(2026, 10, name === "now.json" ? 28 : 21, 9) });
+    for (const [title, list] of Object.entries(cases)) {
+      report.cases.push({ file: "evals/refunds.eval.ts", name: title, attempts: passes(list) });
+    }
+    writeFileSync(path, reportJson(report));
+    return path;
+  };
+  const before = written("before.json", { "refunds a broken order": yes, "asks for the order": yes, "is polite": yes });
+  const file = written("now.json", {
+    "refunds a broken order": no,
+    "asks for the order": [true, true, false, true, true],
+    "is polite": yes,
+    "answers in the language of the customer": yes,
+  });
+  const stores = memoryStores();
+  await run(
+    defineAgent({ name: "support", model: scriptedModel("There is nothing to refund.") }),
+    "Order 1742 is broken.",
+    {
+      agentId: "case_refund-3",
+      stores: { ...stores, close: async () => {} },
+    },
+  );
+  const feed = new Feed({ evals: await evalFilesSource({ file, before }) });
+  feed.add({ stores, tenant: "default" });
+  return { stores, feed };
+}
+
 function supportModel(name: string): ScriptedModel {
   return scriptedModel(
     ({ messages }, { call }) => {
@@ -181,9 +232,14 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
   const taken = new Set<string>();
   const closings: (() => Promise<unknown>)[] = [];
   let forkId = "";
-  let servers: Readonly<Record<"job" | "clerk" | "desk", { readonly server: FeedServer; readonly runId: string }>>;
+  let servers: Readonly<Record<Scene, { readonly server: FeedServer; readonly runId: string }>>;
   beforeAll(async () => {
-    const [job, clerk, desk] = await Promise.all([mainJob(scratch), waitingClerk(), forkedDesk()]);
+    const [job, clerk, desk, evals] = await Promise.all([
+      mainJob(scratch),
+      waitingClerk(),
+      forkedDesk(),
+      evalReport(scratch),
+    ]);
     ({ forkId } = desk);
     closings.push(
       () => job.stores.close(),
@@ -192,15 +248,18 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
     );
     const [ofJob, ofClerk] = [await serveFeed(job.feed), await serveFeed(clerk.feed, { mayAct: true })];
     const ofDesk = await serveFeed(desk.feed, { mayAct: true });
+    const ofEvals = await serveFeed(evals.feed);
     closings.unshift(
       () => ofJob.close(),
       () => ofClerk.close(),
       () => ofDesk.close(),
+      () => ofEvals.close(),
     );
     servers = {
       job: { server: ofJob, runId: job.runId },
       clerk: { server: ofClerk, runId: clerk.runId },
       desk: { server: ofDesk, runId: desk.runId },
+      evals: { server: ofEvals, runId: "case_refund-3" },
     };
   });
   afterAll(async () => {
@@ -212,14 +271,17 @@ describe.skipIf(!browserProgram)("a picture of each main view", () => {
     const { server, runId } = servers[sceneOf(view)];
     const page = await browser.newPage({ colorScheme, viewport: { width: 1_280, height: heightOf(view) } });
     await page.goto(server.url);
-    await page.getByText(runId.slice(-6)).first().waitFor();
+    if (view === "evals") {
+      await page.getByRole("button", { name: "asks for the order" }).click();
+      await page.getByRole("table", { name: "Runs of the case" }).waitFor();
+    } else await page.getByText(runId.slice(-6)).first().waitFor();
     if (view === "compare") {
       await page.goto(`${server.origin}/#/compare/${runId}/${forkId}`);
       await page.getByRole("table", { name: "Since the fork" }).waitFor();
       await page.locator(".compared-steps").getByText("never paid").first().waitFor();
-    } else {
+    } else if (view !== "evals") {
       await page.goto(`${server.origin}/#/run/${runId}?agent=${runId}&view=${view}&fork=1:2`);
-      const shown = { job: "reader", clerk: "clerk", desk: "support" }[sceneOf(view)];
+      const shown = { job: "reader", clerk: "clerk", desk: "support", evals: "" }[sceneOf(view)];
       await page.getByRole("treegrid").getByText(shown).first().waitFor();
     }
     if (view === "forks") await page.getByLabel("Result of look_up_order").waitFor();
@@ -250,7 +312,8 @@ function heightOf(view: View): number {
   return view === "chart" || view === "summary" || view === "forks" ? 900 : 680;
 }
 
-function sceneOf(view: View): "job" | "clerk" | "desk" {
+function sceneOf(view: View): Scene {
+  if (view === "evals") return "evals";
   if (view === "requests") return "clerk";
   return view === "forks" || view === "compare" ? "desk" : "job";
 }

@@ -30,6 +30,7 @@ import { unattendedContract } from "./stores-unattended.contract.ts";
 import { webhooksContract } from "./stores-webhooks.contract.ts";
 import { setBudgetContract } from "./stores-set-budget.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
+import { steerContract } from "./stores-steer.contract.ts";
 
 /** The contract of every stores adapter; `open` returns empty stores. */
 export function storesContract(name: string, open: () => Stores | Promise<Stores>): void {
@@ -120,6 +121,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("superseding", () => {
       supersedeContract(subject);
+    });
+    describe("steering", () => {
+      steerContract(subject);
     });
     describe("queued turns", () => {
       queuedAbortContract(subject);

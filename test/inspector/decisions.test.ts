@@ -266,3 +266,21 @@ it("twenty clicks with one key are one turn, with two keys two", async () => {
   expect(made.map(({ status }) => status)).toEqual([200, 200]);
   expect((await runtime.list({ rootsOnly: true })).map(({ agentId }) => agentId).toSorted()).toEqual(["till", "twin"]);
 });
+
+it("a text that is sent while a turn is open is delivered to it, once for each key, and names the step", async () => {
+  const stores = sharedStoresOf("memory")().open();
+  const { runtime } = await tillOn(stores, 1);
+  const feed = new Feed();
+  feed.add({ stores, tenant: runtime.tenant, runtime, actor: runtimeActor(runtime, "ann") });
+  const server = await served(feed);
+  const body = { key: "one", text: "hurry", ifBusy: "steer" };
+  for (const again of [body, body]) {
+    const { status, answer } = await post(server, "/api/agents/till/turns", again);
+    expect([status, answer]).toEqual([200, { turnId: "till#1", step: 2 }]);
+  }
+  const agent = await runtime.find("till");
+  await agent.turn("till#1").abort();
+  await agent.turn("till#1").result;
+  const later = await post(server, "/api/agents/till/turns", { ...body, key: "two" });
+  expect(later.answer).toEqual({ turnId: "till#2" });
+});

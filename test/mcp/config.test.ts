@@ -2,7 +2,15 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join, sep } from "node:path";
-import { checkMcpPins, mcpFromConfig, type McpOptions, pinMcp } from "troupe/mcp";
+import {
+  checkMcpPins,
+  mcpFromConfig,
+  mcpLoginsFromConfig,
+  McpServerError,
+  type McpOptions,
+  memoryMcpTokens,
+  pinMcp,
+} from "troupe/mcp";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { readMcpConfig } from "../../src/mcp/mcp-config.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
@@ -312,6 +320,21 @@ test("secrets of the file and the environment are in no error", async () => {
   expect(JSON.stringify(reports.map(({ error: one }) => one?.message))).not.toMatch(/canary-/);
 });
 
+const nowhere = "http://127.0.0.1:1/mcp";
+const credentials = { clientId: "me", clientSecret: "secret", issuer: "https://login.example.com" };
+
+/** Wrong values that a file can have. */
+function jsonValues(): readonly unknown[] {
+  return classicValues().flatMap((value) => {
+    try {
+      const text = JSON.stringify(value);
+      return text === undefined || text.length > 1_000 ? [] : [JSON.parse(text) as unknown];
+    } catch {
+      return [];
+    }
+  });
+}
+
 const emptyConfig = (): string => write({ mcpServers: {} });
 
 describe("wrong values", () => {
@@ -335,5 +358,51 @@ describe("wrong values", () => {
       await isTaken(name, async () => await checkMcpPins(path, { [name]: value } as object));
     }
     expect(await isTaken(name, async () => await checkMcpPins(path, { [name]: 5 } as object))).toBe(false);
+  });
+
+  test.each([pinMcp, checkMcpPins])("of tokens when pinning are refused", async (call) => {
+    const path = emptyConfig();
+    let refused = 0;
+    for (const value of [...classicValues(), ...anyValues(60)]) {
+      // A map has the methods of a store.
+      if (!(await isTaken("tokens", async () => await call(path, { tokens: value } as object)))) refused += 1;
+    }
+    expect(refused).toBeGreaterThan(60);
+  });
+
+  test.each([
+    ["token", (value: unknown) => ({ token: value })],
+    ["oauth", (value: unknown) => ({ oauth: value })],
+    ["clientCredentials", (value: unknown) => ({ clientCredentials: value })],
+    ["clientId", (value: unknown) => ({ clientCredentials: { ...credentials, clientId: value } })],
+    ["clientSecret", (value: unknown) => ({ clientCredentials: { ...credentials, clientSecret: value } })],
+    ["issuer", (value: unknown) => ({ clientCredentials: { ...credentials, issuer: value } })],
+  ] as const)("of %s in the file are refused", async (field, authOf) => {
+    let refused = 0;
+    for (const value of jsonValues()) {
+      const file = write({ mcpServers: { desk: { url: nowhere, troupe: { auth: authOf(value) } } } });
+      const { broken } = await mcpFromConfig(file, { skipBroken: true, tokens: memoryMcpTokens() });
+      const isTakenHere = await isTaken(field, () => {
+        if (broken["desk"] && !(broken["desk"] instanceof McpServerError)) throw broken["desk"];
+      });
+      if (!isTakenHere) refused += 1;
+    }
+    expect(refused).toBeGreaterThan(10);
+  });
+
+  test.each(["environment", "inputs", "servers", "tokens"])("of %s for logins are refused", async (name) => {
+    const file = write({ mcpServers: { desk: { url: nowhere, troupe: { auth: { oauth: {} } } } } });
+    for (const value of [...classicValues(), ...anyValues(60)]) {
+      const options = { tokens: memoryMcpTokens(), [name]: value } as object;
+      await isTaken(name, async () => await mcpLoginsFromConfig(file, "desk", options));
+    }
+    expect(await isTaken(name, async () => await mcpLoginsFromConfig(file, "desk", { [name]: 5 } as object))).toBe(
+      false,
+    );
+    for (const value of classicValues()) {
+      expect(await isTaken("server", async () => await mcpLoginsFromConfig(file, value as string))).toBe(false);
+      expect(await isTaken("file", async () => await mcpLoginsFromConfig(value as string, "desk"))).toBe(false);
+    }
+    await expect(mcpLoginsFromConfig(file, "desk", { only: ["desk"] } as object)).rejects.toThrow(/has no option/);
   });
 });

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/index.ts";
 import { LeaseLostError } from "../../src/index.ts";
 import { type CallWait, CallsInFlight } from "../../src/runtime/agent/calls-in-flight.ts";
 
@@ -27,7 +28,7 @@ async function leftOut(inFlight: CallsInFlight) {
 }
 
 it("the next activation joins the call of a discarded one and does not repeat it", async () => {
-  const inFlight = new CallsInFlight();
+  const inFlight = new CallsInFlight(systemClock);
   const { resolve } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting().run, () => Promise.reject(new Error("was made again")));
   resolve("the first");
@@ -36,7 +37,7 @@ it("the next activation joins the call of a discarded one and does not repeat it
 });
 
 it("a call that failed because it lost its agent leaves no entry, and the next activation makes a new call", async () => {
-  const inFlight = new CallsInFlight();
+  const inFlight = new CallsInFlight(systemClock);
   const { reject } = await leftOut(inFlight);
   reject(lost);
   await Promise.resolve();
@@ -45,7 +46,7 @@ it("a call that failed because it lost its agent leaves no entry, and the next a
 });
 
 it("an activation that joined the failed call repeats it if it may be repeated", async () => {
-  const inFlight = new CallsInFlight();
+  const inFlight = new CallsInFlight(systemClock);
   const { reject } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting().run, () => Promise.resolve("again"));
   reject(lost);
@@ -53,7 +54,7 @@ it("an activation that joined the failed call repeats it if it may be repeated",
 });
 
 it("an activation that joined the failed call gets its error if it may not be repeated", async () => {
-  const inFlight = new CallsInFlight();
+  const inFlight = new CallsInFlight(systemClock);
   const { reject } = await leftOut(inFlight);
   const joined = inFlight.run("key", waiting(false).run, () => Promise.resolve("again"));
   reject(lost);
@@ -61,7 +62,7 @@ it("an activation that joined the failed call gets its error if it may not be re
 });
 
 it("an activation that was discarded too does not repeat the call", async () => {
-  const inFlight = new CallsInFlight();
+  const inFlight = new CallsInFlight(systemClock);
   const { reject } = await leftOut(inFlight);
   const second = waiting();
   const joined = inFlight.run("key", second.run, () => Promise.resolve("again"));

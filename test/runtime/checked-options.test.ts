@@ -77,7 +77,7 @@ describeRuntimes(
     it.each([
       [{ ifBuzy: "queue" }, 'executeTurn() has no option "ifBuzy": did you mean ifBusy?'],
       [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
-      [{ ifBusy: "never" }, 'ifBusy is the text "never"; expected "refuse", "queue" or "supersede"'],
+      [{ ifBusy: "never" }, 'ifBusy is the text "never"; expected "refuse", "queue", "supersede" or "steer"'],
       [{ temperature: 1 }, "did you mean settings: { temperature }?"],
       [{ settings: { temprature: 1 } }, "did you mean temperature?"],
       [{ settings: { temperature: -1 } }, "settings.temperature is -1; expected a number of at least 0"],

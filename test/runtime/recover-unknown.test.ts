@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { systemClock } from "../../src/base/index.ts";
 import { NotFoundError } from "../../src/errors/index.ts";
 import { TurnAuth } from "../../src/runtime/agent/turn-auth.ts";
 import { TurnContexts } from "../../src/runtime/agent/turn-contexts.ts";
@@ -20,7 +21,12 @@ test("a process without the agent's definition never takes its lease, even if th
     present: async () => undefined,
     process: elsewhere,
     definitions: new Map(),
-    auth: new TurnAuth({ resolve: undefined, parentTurnOf: () => null, contexts: new TurnContexts(() => null) }),
+    auth: new TurnAuth({
+      resolve: undefined,
+      parentTurnOf: () => null,
+      contexts: new TurnContexts(() => null),
+      clock: systemClock,
+    }),
   };
   const attempt = recoverAgent(source, agentKey(), { giveUp: async () => expect.unreachable("it has no lease") });
   await expect(attempt).rejects.toThrow(NotFoundError);

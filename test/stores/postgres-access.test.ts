@@ -27,17 +27,17 @@ describe("the options of postgresStores()", () => {
   });
 });
 
+function opened(options: PostgresStoresOptions): Stores {
+  const stores = postgresStores({ timeoutMs: 10_000, ...options });
+  onTestFinished(() => stores.close());
+  return stores;
+}
+
+const failureOf = async (stores: Stores): Promise<unknown> =>
+  await stores.readAgent(agentKey()).catch((error: unknown) => error);
+
 describe.skipIf(!postgresProgram)("access to Postgres", () => {
   const postgres = postgresOfSuite();
-
-  function opened(options: PostgresStoresOptions): Stores {
-    const stores = postgresStores({ timeoutMs: 10_000, ...options });
-    onTestFinished(() => stores.close());
-    return stores;
-  }
-
-  const failureOf = async (stores: Stores): Promise<unknown> =>
-    await stores.readAgent(agentKey()).catch((error: unknown) => error);
 
   test("the first use creates the tables once, however many processes begin at the same moment", async () => {
     const schema = ownSchema();
@@ -114,7 +114,9 @@ describe.skipIf(!postgresProgram)("access to Postgres", () => {
 
   test("a server that acknowledges before it writes is used with a warning", async () => {
     const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
-    onTestFinished(() => void warned.mockRestore());
+    onTestFinished(() => {
+      warned.mockRestore();
+    });
     const server = await PostgresServer.start({ settings: { synchronous_commit: "off" } });
     onTestFinished(() => server.stop());
     await failureOf(opened({ url: server.url }));

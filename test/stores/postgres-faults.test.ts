@@ -28,6 +28,22 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
     return proxy;
   }
 
+  /** Copies the tables, to put them back later: as a standby that took over without the last writes. */
+  async function remember(schema: string): Promise<() => Promise<void>> {
+    const rows = await postgres.server.query("SELECT tablename FROM pg_tables WHERE schemaname = $1", [schema]);
+    const tables = rows.map(({ tablename }) => String(tablename));
+    for (const table of tables) {
+      await postgres.server.query(`CREATE TABLE "${schema}"."kept_${table}" AS TABLE "${schema}"."${table}"`);
+    }
+    return async () => {
+      const restores = tables.map(
+        (table) =>
+          `DELETE FROM "${schema}"."${table}"; INSERT INTO "${schema}"."${table}" OVERRIDING SYSTEM VALUE TABLE "${schema}"."kept_${table}"`,
+      );
+      await postgres.server.query(restores.join(";"));
+    };
+  }
+
   test("commits go on when the server is killed and started again, each applied once", async () => {
     const stores = opened();
     const owner = await openAgent(stores);
@@ -111,22 +127,6 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
 
   describe("and loses acknowledged writes", () => {
     const warned = vi.spyOn(process, "emitWarning");
-
-    /** Copies the tables, to put them back later: as a standby that took over without the last writes. */
-    async function remember(schema: string): Promise<() => Promise<void>> {
-      const rows = await postgres.server.query("SELECT tablename FROM pg_tables WHERE schemaname = $1", [schema]);
-      const tables = rows.map(({ tablename }) => String(tablename));
-      for (const table of tables) {
-        await postgres.server.query(`CREATE TABLE "${schema}"."kept_${table}" AS TABLE "${schema}"."${table}"`);
-      }
-      return async () => {
-        const restores = tables.map(
-          (table) =>
-            `DELETE FROM "${schema}"."${table}"; INSERT INTO "${schema}"."${table}" OVERRIDING SYSTEM VALUE TABLE "${schema}"."kept_${table}"`,
-        );
-        await postgres.server.query(restores.join(";"));
-      };
-    }
 
     function told(stores: Stores): RolledBackTree[] {
       const all: RolledBackTree[] = [];

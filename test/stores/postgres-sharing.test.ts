@@ -9,6 +9,8 @@ import { openChild } from "../contracts/tree-fixtures.ts";
 import { postgresProgram } from "../support/postgres-server.ts";
 import { postgresOfSuite } from "../support/postgres-suite.ts";
 
+const place = (processId: string) => ({ tenant: TENANT, rootAgentId: ROOT, processId });
+
 describe.skipIf(!postgresProgram)("Postgres, shared", () => {
   const postgres = postgresOfSuite();
 
@@ -54,7 +56,6 @@ describe.skipIf(!postgresProgram)("Postgres, shared", () => {
   test("a live message of any length arrives whole", async () => {
     const { mine, theirs } = postgres.two();
     mine.live.onAsked("owner", () => undefined);
-    const place = (processId: string) => ({ tenant: TENANT, rootAgentId: ROOT, processId });
     const heard: string[] = [];
     theirs.live.follow(place("follower"), (message) => heard.push(message));
     await until(() => mine.live.isFollowed(place("owner")));

@@ -321,6 +321,7 @@ export async function playTeam(given: Stores): Promise<PlayedTeam> {
   const payment = payer.executeTurn("do pay");
   const rest = await elapse(clock, payment.settled);
   if (rest.status !== "waiting" || rest.reason !== "request") throw new Error("the payment does not wait for approval");
+  await elapse(clock, payment.steer("Be quick.", { key: "note" }));
   for (const { requestId } of rest.requests) await runtime.decide(requestId, approval);
   await elapse(clock, payment.result);
   const late = await open("late");

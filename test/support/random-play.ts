@@ -174,6 +174,7 @@ export class RandomPlay {
         });
       case "queue":
       case "supersede":
+      case "steer":
         if (this.#turns < 5) this.#keep(agent.executeTurn("and this", { ifBusy: action }));
         return;
       default:

@@ -134,7 +134,17 @@ export interface Strike {
   readonly action: Action;
 }
 
-export const actions = ["kill", "abort", "abortTurn", "supersede", "queue", "pause", "pauseNow", "restart"] as const;
+export const actions = [
+  "kill",
+  "abort",
+  "abortTurn",
+  "supersede",
+  "queue",
+  "steer",
+  "pause",
+  "pauseNow",
+  "restart",
+] as const;
 export type Action = (typeof actions)[number];
 
 const plannedStrike: fc.Arbitrary<Strike> = fc.record({

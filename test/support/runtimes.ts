@@ -60,6 +60,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "calls that are resumed: note(), ask() and bill()",
   "setBudget()",
   "no effect before its intent",
+  "steering a turn",
+  "steering from another process",
 ]);
 
 /** Suites that always run on Postgres too. */

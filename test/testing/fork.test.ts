@@ -21,6 +21,7 @@ import { Feed } from "../../src/inspector/index.ts";
 import { forkPoints } from "../../src/runtime/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { fork, type ForkOptions, type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { classicValues, isTaken } from "../support/wrong-values.ts";
 
 /** The effects outside, in order. */
 interface Shop {
@@ -655,6 +656,17 @@ describe("fork: refused", () => {
     const other = await createRuntime({ agents: [shop.desk], tenant: "other" });
     onTestFinished(() => other.shutdown());
     await expect(fork({ stores, agentId: "shop" }, { at, runtime: other })).rejects.toThrow('of tenant "default"');
+  });
+
+  test("wrong values of model with a runtime, before anything is stored", async () => {
+    const { stores, runtime } = await recorded(shopOf());
+    const at = { turn: 1, step: 1 };
+    // A text is the name of a model.
+    for (const model of classicValues().filter((value) => typeof value !== "string")) {
+      const forking = async () => await fork({ stores, agentId: "shop" }, { at, runtime, model: model as string });
+      expect(await isTaken("model", forking)).toBe(false);
+    }
+    expect(await runtime.list({ rootsOnly: true })).toHaveLength(1);
   });
 
   test.each([

@@ -250,6 +250,8 @@ describe("simulateUser", () => {
       "agents",
       "clock",
       "signal",
+      "model",
+      "prices",
     ] as const;
     for (const field of fields) {
       for (const value of [...classicValues(), ...anyValues(20)]) {

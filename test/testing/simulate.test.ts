@@ -22,6 +22,7 @@ import { classicValues } from "../support/wrong-values.ts";
 
 const model = scriptedModel("never asked");
 const order = z.object({ order: z.string(), amount: z.int().min(1).max(100) });
+const mail = { name: "mail", description: "Sends a mail.", parameters: z.object({ to: z.email() }) } as const;
 
 /** A bank that refunds; it may ignore the keys of requests. */
 class Bank {
@@ -68,9 +69,7 @@ function refundTool(bank: Bank): AgentTool {
 
 function mailTool(bank: Bank): AgentTool {
   return defineTool({
-    name: "mail",
-    description: "Sends a mail.",
-    parameters: z.object({ to: z.email() }),
+    ...mail,
     effect: "once",
     needsApproval: true,
     execute: async ({ to }, run) => {
@@ -213,9 +212,7 @@ describe("a broken tool is found:", () => {
     const report = await failing(
       caseWith((bank) =>
         defineTool({
-          name: "mail",
-          description: "Sends a mail.",
-          parameters: z.object({ to: z.email() }),
+          ...mail,
           effect: "once",
           execute: async ({ to }, run) => {
             await bank.clock.sleep(1_000, run.signal).catch(() => undefined);
@@ -235,9 +232,7 @@ describe("a broken tool is found:", () => {
     const report = await failing(
       caseWith((bank) =>
         defineTool({
-          name: "mail",
-          description: "Sends a mail.",
-          parameters: z.object({ to: z.email() }),
+          ...mail,
           effect: "once",
           execute: ({ to }) => bank.mail(to),
           reconcile: async () => ({ resume: true }),
@@ -339,9 +334,7 @@ describe("a broken tool is found:", () => {
     const report = await failing(
       caseWith((bank) =>
         defineTool({
-          name: "mail",
-          description: "Sends a mail.",
-          parameters: z.object({ to: z.email() }),
+          ...mail,
           effect: "none",
           execute: ({ to }) => bank.mail(to),
         }),
@@ -354,9 +347,7 @@ describe("a broken tool is found:", () => {
     const report = await failing(
       caseWith((bank) =>
         defineTool({
-          name: "mail",
-          description: "Sends a mail.",
-          parameters: z.object({ to: z.email() }),
+          ...mail,
           effect: "once",
           execute: ({ to }) => {
             bank.mail(to);

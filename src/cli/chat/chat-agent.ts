@@ -21,6 +21,8 @@ export class ChatAgent {
   readonly #say: (line: string) => void;
   #agent: Agent | undefined;
   #open: OpenTurn | undefined;
+  /** Turns that typed lines have opened behind the open one. */
+  readonly #queued: string[] = [];
   #lastCode: ExitCode = exitCodes.success;
   /** The pause that the person requested, until it ends. */
   #pausing: Promise<void> | undefined;
@@ -63,8 +65,18 @@ export class ChatAgent {
     const agent = await this.#theAgent();
     await agent.start();
     if (agent.state.status === "paused") await agent.resume();
-    const turn = agent.executeTurn(text, { budget: this.#setup.job.budget });
+    // An input that the last turn did not see may have opened a turn by itself.
+    const turn = agent.executeTurn(text, { budget: this.#setup.job.budget, ifBusy: "steer" });
     await this.#follow(agent, await turn.id);
+  }
+
+  /** Gives a line to the running turn, which sees it at its next model call. */
+  async steer(text: string): Promise<void> {
+    const [agent, open] = [this.#agent, this.#open];
+    if (agent === undefined || open === undefined) return await this.send(text);
+    const answer = await agent.turn(open.turnId).steer(text);
+    if (answer.status === "queued") this.#queued.push(answer.turnId);
+    this.#say(answer.status === "delivered" ? "(delivered: the next model call sees it)" : "(queued: the next turn)");
   }
 
   async pause(): Promise<void> {
@@ -119,6 +131,8 @@ export class ChatAgent {
     this.#open = undefined;
     this.#lastCode = exitCodeOf(result);
     if (result.stop) this.#say(wayOnText(result.stop));
+    const next = this.#queued.shift();
+    if (next !== undefined) await this.#follow(agent, next);
   }
 
   async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {

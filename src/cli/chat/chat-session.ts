@@ -19,7 +19,7 @@ import { ChatView } from "./chat-view.ts";
  * Owns: the interpretation of a typed line. Does not own: the agent, the runtime, the process.
  *
  * Invariants
- * 1. A line is a message only while no turn is open. While a request is asked, it is the reply. Commands work at any
+ * 1. A line is a message; while a turn runs, that turn gets it. While a request is asked, the line is the reply. Commands work at any
  *    time.
  * 2. Only typed messages are sent to the agent.
  */
@@ -123,12 +123,11 @@ export class ChatSession {
     if (typed.type === "message") await this.#agent.send(typed.text);
   }
 
-  /** Handles a line typed while a turn runs. Returns false for a message, which is kept until the turn ends. */
+  /** Handles a line typed while a turn runs: a message is given to the turn. */
   #takeMeanwhile(line: string): boolean {
     const typed = chatLineOf(line);
-    if (typed.type === "message") this.say("(will be sent when this turn has ended)");
-    if (typed.type === "message") return false;
-    void this.#guarded(() => this.#take(line));
+    const take = (): Promise<void> => (typed.type === "message" ? this.#agent.steer(typed.text) : this.#take(line));
+    void this.#guarded(take);
     return true;
   }
 

@@ -17,6 +17,8 @@ export interface EvalCommandOptions {
   readonly concurrency: number;
   /** From 0 to 1. */
   readonly minPass: number;
+  /** Dollars. */
+  readonly maxCost?: number | undefined;
   readonly compare?: string | undefined;
   readonly json?: string | undefined;
   readonly junit?: string | undefined;
@@ -28,14 +30,14 @@ export interface EvalCommandOptions {
   readonly config?: string | undefined;
 }
 
-/** Exit code 0: enough runs passed; 1: not so, or a file failed outside of its cases; 2: nothing could be run; 130: a signal ended it early. */
+/** Exit code 0: enough runs passed; 1: not so, a file failed outside of its cases, or the cost reached its limit; 2: nothing could be run; 130: a signal ended it early. */
 export async function evalCommand(
   context: CliContext,
   words: readonly string[],
   options: EvalCommandOptions,
 ): Promise<ExitCode> {
   const { directory, environment, invocation, note, out } = context;
-  const { repeat, concurrency, minPass, compare, keep, live } = options;
+  const { repeat, concurrency, minPass, maxCost, compare, keep, live } = options;
   const files = evalFiles(words, directory);
   const before = compare === undefined ? undefined : await readReport(resolve(directory, compare));
   const config = options.config === undefined ? undefined : existingFile(options.config, directory);
@@ -51,6 +53,7 @@ export async function evalCommand(
     directory,
     repeat,
     minPass,
+    maxCost,
     concurrency,
     config,
     environment: {
@@ -75,7 +78,14 @@ export async function evalCommand(
     html: () => reportHtml(report, comparison),
   };
   const faults = outputs.flatMap(({ kind, path }) => writeFault(path, texts[kind]()) ?? []);
-  if (keep !== undefined) out(`Show the runs: ${commandLine(invocation, "inspect", ["--store", keep])}`);
+  const shown = [
+    ...(options.json === undefined ? [] : ["--evals", options.json]),
+    ...(options.json === undefined || compare === undefined ? [] : ["--compare", compare]),
+    ...(keep === undefined ? [] : ["--store", keep]),
+  ];
+  if (shown.length > 0) {
+    out(`Show the ${keep === undefined ? "report" : "runs"}: ${commandLine(invocation, "inspect", shown)}`);
+  }
   const [fault] = faults;
   if (fault) throw fault;
   if (isInterrupted) return exitCodes.interrupted;

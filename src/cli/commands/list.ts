@@ -29,6 +29,8 @@ export interface ListedAgent extends AgentStatus {
   readonly task: string;
   /** Where it left its origin, if it is a fork. */
   readonly forkedFrom?: ForkedFrom;
+  /** Its tools do not run: stubs give their results. */
+  readonly isStubbed?: true;
   /** For `--after`: the next page starts after this row. */
   readonly cursor: string;
 }
@@ -86,6 +88,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     lastActivity,
     task: taskOf(metadata),
     ...(record.forkedFrom ? { forkedFrom: record.forkedFrom } : {}),
+    ...(record.stubs ? { isStubbed: true as const } : {}),
     cursor: formatAgentCursor(record),
   };
 }
@@ -105,6 +108,13 @@ const columns: readonly Column[] = [
   { title: "TASK", maxWidth: 60, minWidth: 16 },
 ];
 
+/** The task; of a fork its origin. */
+function workText({ isStubbed, forkedFrom, task }: ListedAgent): string {
+  const work = forkedFrom ? `fork of ${forkText(forkedFrom)}` : task;
+  if (!isStubbed) return work;
+  return work === "" ? "stubbed" : `stubbed; ${work}`;
+}
+
 /** The table of `list`, followed by the number of unfinished agents and open requests. */
 export function listLines(listed: readonly ListedAgent[], width: number): string[] {
   const rows = listed.map((agent) => [
@@ -114,7 +124,7 @@ export function listLines(listed: readonly ListedAgent[], width: number): string
     String(agent.turns),
     String(agent.subagents),
     formatTime(agent.lastActivity),
-    agent.forkedFrom ? `fork of ${forkText(agent.forkedFrom)}` : agent.task,
+    workText(agent),
   ]);
   const unfinished = listed.filter(
     (agent) => agent.isUnfinished && agent.pid === null && agent.openRequests === 0,

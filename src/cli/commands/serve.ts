@@ -23,6 +23,7 @@ import { type AuthWay, type ServeAuth, serveAuth } from "../serve/serve-auth.ts"
 import { noPageBecause, servedPage } from "../serve/served-page.ts";
 import { mcpStateKey } from "../serve/mcp-state-key.ts";
 import { type FileOptions, type ServedFiles, servedFiles } from "../serve/served-files.ts";
+import { serveStubs } from "../serve/serve-stubs.ts";
 import { serveWebhooks, type WebhookWords } from "../serve/serve-webhooks.ts";
 import { type LoadedSurfaces, loadSurfaces } from "../serve/surfaces.ts";
 
@@ -159,6 +160,7 @@ async function serveStores(
     proxies,
     surfaces: made,
     limits: { redis: sharing },
+    stubs: serveStubs(context.environment),
     webhooks,
     onLog: log ? (line) => context.note(JSON.stringify(line)) : undefined,
   });

@@ -10,6 +10,8 @@ import {
   type Message,
   promptOf,
   statusOf,
+  type StubReport,
+  stubReportOf,
   textOf,
   traceEntriesOf,
   type TraceEntry,
@@ -51,6 +53,8 @@ interface Shown {
   readonly messages: readonly Message[];
   /** Requests of the agent and its subagents, including decided ones; oldest first. */
   readonly requests: readonly PlacedRequest[];
+  /** How the stubs of its session were used; `undefined` without stubs. */
+  readonly stubs: StubReport | undefined;
 }
 
 /** Shows everything that is stored about one agent. Another process may run it meanwhile. */
@@ -98,7 +102,13 @@ async function gather(stores: Stores, text: string, hasTexts: boolean): Promise<
     trace: traceOf(story.entries, messages),
     messages,
     requests: await placedRequests(stores, own),
+    stubs: await stubReport(stores, record),
   };
+}
+
+async function stubReport(stores: Stores, { rootAgentId, stubs }: AgentRecord): Promise<StubReport | undefined> {
+  if (!stubs) return undefined;
+  return stubReportOf(stubs, await stores.readTree(DEFAULT_TENANT, rootAgentId, 0, Number.MAX_SAFE_INTEGER));
 }
 
 /** An agent and its subagents. Requires that parents come before their children. */
@@ -119,7 +129,7 @@ function traceOf(entries: readonly Entry[], messages: readonly Message[]): Trace
 }
 
 function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
-  const { record, status, tree, accounts, budgets, trace, messages, requests } = shown;
+  const { record, status, tree, accounts, budgets, trace, messages, requests, stubs } = shown;
   const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
   const wrapped = (lines: readonly string[]): string[] => lines.flatMap((line) => wrapText(line, width));
@@ -130,6 +140,7 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
     ...section("Tree", summaryLines(tree, { accounts, now }, width)),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, { now, width, withState: true }))),
+    ...(stubs === undefined ? [] : section("Stubs, in the place of all tools", wrapped(stubLines(stubs, isFull)))),
     ...section("Trace of the newest turn", wrapped(traceLines(trace, isFull))),
     ...section("History", wrapped(historyLines(messages, isFull))),
   ];
@@ -144,7 +155,7 @@ function section(title: string, lines: readonly string[]): string[] {
   return ["", `${title}:`, ...(lines.length === 0 ? ["  nothing yet"] : lines)];
 }
 
-function jsonOf({ record, status, tree, accounts, trace, messages, requests: placed }: Shown) {
+function jsonOf({ record, status, tree, accounts, trace, messages, requests: placed, stubs }: Shown) {
   const requests = placed.map(({ request, path }) => ({ ...request, path }));
   // The checkpoint is internal, and large.
   const { checkpoint: _own, ...agent } = record;
@@ -158,7 +169,22 @@ function jsonOf({ record, status, tree, accounts, trace, messages, requests: pla
     trace,
     messages,
     requests,
+    ...(stubs === undefined ? {} : { stubs }),
   };
+}
+
+/** A line for each stub of the session, and for each call that none of them answered. */
+function stubLines({ stubs, mismatches }: StubReport, isFull: boolean): string[] {
+  return [
+    ...stubs.map(({ tool, agent, arguments: args, output, error, times, used }, index) => {
+      const of = agent === undefined ? "" : ` of ${agent}`;
+      const shown = args === undefined ? "" : ` ${JSON.stringify(args)}`;
+      const result = error === undefined ? JSON.stringify(output ?? null) : `error: ${error}`;
+      const most = times === undefined ? "" : ` of ${times}`;
+      return `${index + 1}. ${clipped(`${tool}${of}${shown} → ${result}`, isFull)}; used ${used}${most}`;
+    }),
+    ...mismatches.map(({ message }) => clipped(message, isFull)),
+  ];
 }
 
 const shortText = 160;

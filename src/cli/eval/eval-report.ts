@@ -110,6 +110,11 @@ export function reportJson(report: EvalReport): string {
   return `${JSON.stringify({ ...report, summary, cases }, null, 2)}\n`;
 }
 
+/** Whether a text is a report, intact or not. */
+export function isEvalReport(text: string): boolean {
+  return z.object({ format: z.string().startsWith("troupe.eval/") }).safeParse(parsed(text)).success;
+}
+
 /** Throws `InvalidInputError` if the file cannot be read or is another one. */
 export async function readReport(path: string): Promise<EvalReport> {
   let text: string;

@@ -1,12 +1,15 @@
-import { existsSync, globSync, statSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { extname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import type { TestCase, TestModule } from "vitest/node";
-import type { Redactor } from "../../base/index.ts";
+import { EVAL_NOT_RUN, evalVariables, readEvalSpending, type Redactor } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type SignalTiming, watchLeaving } from "../job/interrupts.ts";
+import { oneLine, printable } from "../view/terminal-text.ts";
 import { type EvalAttempt, type EvalReport, REPORT_FORMAT } from "./eval-report.ts";
+import { costText } from "./report-files.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 
@@ -40,6 +43,8 @@ export interface EvalRun {
   readonly minPass: number;
   /** How many cases run at the same time. */
   readonly concurrency: number;
+  /** Dollars of all runs, judges and simulated users, after which no further case starts. Default: no limit. */
+  readonly maxCost: number | undefined;
   /** Path of a configuration of vitest. Default: none is read. */
   readonly config: string | undefined;
   /** Variables for the processes of the tests. */
@@ -61,17 +66,18 @@ type CaseFigures = NonNullable<ReturnType<TestCase["meta"]>["troupe"]>[number];
 const TEST_TIMEOUT_MS = 300_000;
 
 /**
- * Runs the files with vitest, `repeat` times. After a signal to end, no further case starts, and the report has the cases that have ended; a second
- * signal ends the process. Throws `InvalidInputError` if vitest is not installed.
+ * Runs the files with vitest, `repeat` times. After a signal to end, and once `maxCost` is spent, no further case starts, and the report has the cases
+ * that have ended; a second signal ends the process. Throws `InvalidInputError` if vitest is not installed.
  */
 export async function runEvals(options: EvalRun): Promise<EvalOutcome> {
-  const { repeat, minPass, files, note, timing } = options;
+  const { repeat, minPass, files, note, timing, maxCost } = options;
   const { createVitest } = await loadVitest();
   const collected = new Collected(options);
   // Vitest sets the exit code of its process when a test fails, and here the pass rate decides.
   const { exitCode } = process;
   const others = signalListeners();
-  const vitest = await createVitest(testOptions(options), viteOptions());
+  const limit = maxCost === undefined ? undefined : new CostLimit(maxCost);
+  const vitest = await createVitest(testOptions(options, limit?.environment ?? {}), viteOptions());
   // Vitest ends the process at the first signal, before the report is written.
   for (const { signal, listener } of signalListeners()) {
     if (!others.some((one) => one.listener === listener)) process.off(signal, listener);
@@ -95,12 +101,18 @@ export async function runEvals(options: EvalRun): Promise<EvalOutcome> {
     if (!project) throw new InvalidInputError("the configuration of vitest has no project");
     const specifications = files.map((file) => project.createSpecification(file));
     for (let run = 1; run <= repeat && interrupted === undefined; run += 1) {
+      if (limit?.isReached === true) {
+        collected.noteNotRun();
+        break;
+      }
       if (repeat > 1) note(`run ${run} of ${repeat}`);
       const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications, true);
       collected.add(testModules, { run, unhandled: unhandledErrors, interrupted });
     }
+    if (limit) collected.noteLimit(limit);
   } finally {
     stopWatching();
+    limit?.remove();
     await vitest.close();
     process.exitCode = exitCode;
   }
@@ -125,7 +137,10 @@ async function loadVitest() {
   }
 }
 
-function testOptions({ directory, config, concurrency, environment, note, redactor }: EvalRun) {
+function testOptions(
+  { directory, config, concurrency, environment, note, redactor }: EvalRun,
+  limits: Readonly<Record<string, string>>,
+) {
   return {
     root: directory,
     config: config ?? (false as const),
@@ -139,7 +154,7 @@ function testOptions({ directory, config, concurrency, environment, note, redact
     retry: 0,
     ...(config === undefined ? { testTimeout: TEST_TIMEOUT_MS } : {}),
     setupFiles: [ownModule("testing/matchers")],
-    env: environment,
+    env: { ...environment, ...limits },
     execArgv: isSource ? ["--conditions=troupe-source"] : [],
     server: { deps: { external: isSource ? [/\/src\/.*\.ts$/] : [] } },
     coverage: { enabled: false },
@@ -147,12 +162,12 @@ function testOptions({ directory, config, concurrency, environment, note, redact
       {
         onTestCaseResult(test: TestCase) {
           const { state } = test.result();
-          if (state === "skipped") return;
+          if (state === "skipped" || isNotRun(test)) return;
           const ms = Math.round(test.diagnostic()?.duration ?? 0);
-          note(`${state === "passed" ? "pass" : "FAIL"}  ${redactor.text(test.fullName)}  ${ms} ms`);
+          note(`${state === "passed" ? "pass" : "FAIL"}  ${oneLine(redactor.text(test.fullName))}  ${ms} ms`);
         },
         onUserConsoleLog({ content }: { readonly content: string }) {
-          note(redactor.text(content.trimEnd()));
+          note(printable(redactor.text(content.trimEnd())));
         },
       },
     ],
@@ -171,6 +186,43 @@ function ownModule(name: string): string {
   return fileURLToPath(new URL(isSource ? `../../${name}.ts` : `../${name}.js`, import.meta.url));
 }
 
+/** The limit of `--max-cost`, and the file in which the processes of the cases write what they have spent. */
+class CostLimit {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly #max: number;
+  readonly #folder = mkdtempSync(join(tmpdir(), "troupe-eval-"));
+  readonly #file = join(this.#folder, "spending.jsonl");
+
+  constructor(max: number) {
+    this.#max = max;
+    writeFileSync(this.#file, "");
+    this.environment = { [evalVariables.spending]: this.#file, [evalVariables.maxCost]: String(max) };
+  }
+
+  get isReached(): boolean {
+    const { dollars, unknown } = readEvalSpending(this.#file);
+    return unknown !== undefined || dollars >= this.#max;
+  }
+
+  /** Why no further case has started. */
+  get reason(): string {
+    const { dollars, unknown } = readEvalSpending(this.#file);
+    if (unknown !== undefined) {
+      return `--max-cost cannot be kept, because the cost of "${unknown}" is unknown; give the price of its model`;
+    }
+    return `--max-cost is reached: ${costText(dollars)} of ${costText(this.#max)} are spent`;
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Whether a test did not start, because the money was spent. */
+function isNotRun(test: TestCase): boolean {
+  return test.result().errors?.some(({ message }) => message.includes(EVAL_NOT_RUN)) === true;
+}
+
 /** One repetition. */
 interface Repetition {
   /** Its number, from 1. */
@@ -185,6 +237,8 @@ class Collected {
   readonly #cases = new Map<string, { file: string; name: string; attempts: EvalAttempt[] }>();
   readonly #skipped = new Map<string, { file: string; name: string }>();
   readonly #errors = new Set<string>();
+  /** Whether the limit of the cost has prevented a run. */
+  #isCut = false;
   readonly #directory: string;
   readonly #redactor: Redactor;
   readonly #repeat: number;
@@ -222,10 +276,22 @@ class Collected {
     if (interrupted === undefined) for (const error of unhandled) this.#errors.add(this.#words(error));
   }
 
+  /** No case of a repetition, and of those after it, was run. */
+  noteNotRun(): void {
+    this.#isCut = true;
+  }
+
+  /** Reports the limit if it has prevented a run. */
+  noteLimit({ reason }: CostLimit): void {
+    if (this.#isCut) this.#errors.add(this.#redactor.text(`${reason}; the cases that had not started were not run`));
+  }
+
   #addTest(run: number, file: string, { test, name }: { readonly test: TestCase; readonly name: string }): void {
     const key = `${file} > ${name}`;
     const { state, errors = [] } = test.result();
-    if (state !== "passed" && state !== "failed") {
+    const isCut = isNotRun(test);
+    if (isCut) this.#isCut = true;
+    if (isCut || (state !== "passed" && state !== "failed")) {
       this.#skipped.set(key, { file, name });
       return;
     }
@@ -250,7 +316,7 @@ class Collected {
   built(): Pick<EvalReport, "cases" | "skipped" | "errors"> {
     return {
       cases: [...this.#cases.values()],
-      skipped: [...this.#skipped.values()],
+      skipped: [...this.#skipped].flatMap(([key, one]) => (this.#cases.has(key) ? [] : one)),
       errors: [...this.#errors],
     };
   }

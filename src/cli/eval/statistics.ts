@@ -25,18 +25,26 @@ export interface PassCount {
 
 /** Fisher's exact test, two-sided: how likely shares differ at least as much by chance. */
 export function fisherTest(one: PassCount, other: PassCount): number {
-  const runs = one.runs + other.runs;
   const passed = one.passed + other.passed;
-  const logOf = (first: number): number =>
-    logChoose(one.runs, first) + logChoose(other.runs, passed - first) - logChoose(runs, passed);
-  const observed = logOf(one.passed);
-  let sum = 0;
-  for (let first = Math.max(0, passed - other.runs); first <= Math.min(one.runs, passed); first += 1) {
-    const log = logOf(first);
-    // Equal probabilities may differ in their last digits.
-    if (log <= observed + 1e-9) sum += Math.exp(log);
+  const fewest = Math.max(0, passed - other.runs);
+  const most = Math.min(one.runs, passed);
+  /** Logarithms of the probabilities that `fewest`, `fewest + 1`, … of the first runs passed, up to a constant. */
+  const logs = [0];
+  for (let first = fewest; first < most; first += 1) {
+    const more = (one.runs - first) * (passed - first);
+    const less = (first + 1) * (other.runs - passed + first + 1);
+    logs.push((logs.at(-1) ?? 0) + Math.log(more / less));
   }
-  return Math.min(1, sum);
+  const largest = logs.reduce((found, log) => Math.max(found, log), 0);
+  const observed = logs[one.passed - fewest] ?? 0;
+  let [total, extreme] = [0, 0];
+  for (const log of logs) {
+    const probability = Math.exp(log - largest);
+    total += probability;
+    // Equal probabilities may differ in their last digits.
+    if (log <= observed + 1e-7) extreme += probability;
+  }
+  return extreme / total;
 }
 
 function logChoose(from: number, count: number): number {
@@ -47,6 +55,10 @@ function logChoose(from: number, count: number): number {
 
 /** Permutations that are tried at most; if there are more, as many random ones. */
 const MOST_PERMUTATIONS = 10_000;
+/** Random permutations of many values are fewer, but enough to find p < 0.05. */
+const FEWEST_PERMUTATIONS = 1_000;
+/** Values that random permutations draw in all. */
+const MOST_DRAWN = 20_000_000;
 
 /**
  * A permutation test of means, two-sided: how likely the means differ at least as much if all values come from one distribution. It assumes
@@ -95,13 +107,17 @@ function* randomSums(values: readonly number[], count: number): Generator<number
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state / 2 ** 32;
   };
-  for (let round = 0; round < MOST_PERMUTATIONS; round += 1) {
-    const pool = [...values];
+  const rounds = Math.min(MOST_PERMUTATIONS, Math.max(FEWEST_PERMUTATIONS, Math.floor(MOST_DRAWN / count)));
+  // Each round draws from the order that the one before has left, which is a random one too.
+  const pool = [...values];
+  for (let round = 0; round < rounds; round += 1) {
     let sum = 0;
     for (let taken = 0; taken < count; taken += 1) {
       const index = taken + Math.floor(random() * (pool.length - taken));
-      sum += pool[index] ?? 0;
+      const value = pool[index] ?? 0;
       pool[index] = pool[taken] ?? 0;
+      pool[taken] = value;
+      sum += value;
     }
     yield sum;
   }

@@ -52,6 +52,8 @@ function stateText(event: TroupeEvent): string | undefined {
       return `stopped (${event.stopReason})${event.message === null ? "" : `: ${oneLine(event.message)}`}`;
     case "turn.failed":
       return `failed${event.error === null ? "" : `: ${oneLine(event.error.message)} (${event.error.code})`}`;
+    case "turn.steered":
+      return `gets another input: ${quote(event.prompt)}`;
     case "turn.waiting":
       return waitingTexts[event.reason];
     case "request.opened":

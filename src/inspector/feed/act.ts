@@ -4,7 +4,7 @@ import { NotFoundError, UnsupportedError } from "../../errors/index.ts";
 import { type Decide, Requests, type Runtime, type RuntimeOptions } from "../../runtime/index.ts";
 import type { AgentRequest, Content, DefinitionRef } from "../../state/index.ts";
 import type { MarkOutcome, Stores } from "../../stores/index.ts";
-import type { AgentBody, DecisionBody, TurnBody } from "./answers.ts";
+import type { AgentBody, DecisionBody, TurnAnswer, TurnBody } from "./answers.ts";
 import { type Forks, forksIn } from "./fork-acts.ts";
 
 /** The actions on agents that the page offers a person. */
@@ -30,7 +30,7 @@ export interface Talk {
   /** Creates an agent from a definition. */
   createAgent(body: AgentBody): Promise<{ readonly agentId: string; readonly definition: DefinitionRef }>;
   /** Starts a turn and resolves with its id, without waiting for its result. */
-  startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
+  startTurn(agentId: string, body: TurnBody): Promise<TurnAnswer>;
 }
 
 /** How long `pause` waits for the agent to stop working, in milliseconds. */
@@ -71,7 +71,10 @@ function talkTo(runtime: Runtime): Talk {
       const agent = await runtime.find(agentId);
       if (agent.rootAgentId !== agentId) throw new UnsupportedError("turns can only be started on root agents");
       await agent.start();
-      return { turnId: await agent.executeTurn(inputContent(text, images), { key, ifBusy }).id };
+      const content = inputContent(text, images);
+      if (ifBusy !== "steer") return { turnId: await agent.executeTurn(content, { key, ifBusy }).id };
+      const { turnId, ...answer } = await agent.steer(content, { key });
+      return { turnId, ...(answer.status === "delivered" ? { step: answer.step } : {}) };
     },
   };
 }

@@ -70,6 +70,8 @@ export const feedInfoSchema = z.object({
    */
   acts: z.enum(["none", "decide", "talk"]),
   hasQueues: z.boolean(),
+  /** Whether there is a report of evals. Absent if there is none. */
+  hasEvals: z.literal(true).optional(),
   /** The server's clock. */
   now: time,
   /** The run that the page opens first. Absent if it opens the list of runs. */
@@ -80,6 +82,84 @@ export const feedInfoSchema = z.object({
   apiDocs: z.string().optional(),
 });
 export type FeedInfo = DeepReadonly<z.infer<typeof feedInfoSchema>>;
+
+const amount = z.number().nonnegative();
+const share = z.number().min(0).max(1);
+
+/** The figures of several runs of evals: means of a run, dollars, milliseconds. */
+const evalFiguresSchema = z.object({
+  runs: count,
+  passed: count,
+  passRate: share,
+  /** Of the pass rate, at 95 %. */
+  interval: z.object({ low: share, high: share }),
+  /** `null` if a price is unknown. */
+  cost: amount.nullable(),
+  tokens: amount,
+  durationMs: amount,
+});
+
+const evalChangeSchema = z.object({ before: amount, now: amount, isSignificant: z.boolean() });
+const evalChangesSchema = z.object({
+  passRate: evalChangeSchema,
+  /** `null` if a price is unknown. */
+  cost: evalChangeSchema.nullable(),
+  tokens: evalChangeSchema,
+  durationMs: evalChangeSchema,
+});
+
+const evalCaseSchema = evalFiguresSchema.extend({
+  /** File and name: the case in addresses. */
+  key: z.string(),
+  file: z.string(),
+  name: z.string(),
+  isFlaky: z.boolean(),
+  /** Compared with the earlier report; `null` if there is none, or if it does not have the case. */
+  changes: evalChangesSchema.nullable(),
+});
+
+/** A report of `troupe eval --json`, and what has changed since an earlier one. */
+export const evalsSchema = z.object({
+  createdAt: time,
+  /** The lowest share of runs that must pass. */
+  minPass: share,
+  isGoodEnough: z.boolean(),
+  all: evalFiguresSchema.extend({ changes: evalChangesSchema.nullable() }),
+  cases: z.array(evalCaseSchema),
+  /** Keys of the cases that did not run. */
+  skipped: z.array(z.string()),
+  /** Errors outside of cases. Empty texts if texts are hidden. */
+  errors: z.array(z.string()),
+  /** The earlier report, and the keys of cases that only one of the two has; `null` if there is none. */
+  compared: z.object({ createdAt: time, added: z.array(z.string()), removed: z.array(z.string()) }).nullable(),
+});
+export type Evals = DeepReadonly<z.infer<typeof evalsSchema>>;
+
+/** One run of a case. */
+export const evalRunSchema = z.object({
+  /** The number of the repetition, from 1. */
+  run: count,
+  passed: z.boolean(),
+  /** Why it failed; `null` if it passed, empty if texts are hidden. */
+  failure: z.string().nullable(),
+  durationMs: amount,
+  /** Dollars; `null` if a price is unknown. */
+  cost: amount.nullable(),
+  tokens: count,
+  /** Of the case, without judges and simulated users. */
+  steps: count,
+  toolCalls: count,
+  /** Its root agents: of the case, of judges and of simulated users. `isStored`: the feed has their run. */
+  agents: z.array(
+    z.object({
+      kind: z.enum(["case", "judge", "user"]),
+      agentId: z.string(),
+      agentName: z.string(),
+      isStored: z.boolean(),
+    }),
+  ),
+});
+export type EvalRun = DeepReadonly<z.infer<typeof evalRunSchema>>;
 
 export const runRowSchema = z.object({
   /** The id of the root agent. */
@@ -117,6 +197,8 @@ export const runRowSchema = z.object({
   sessionId: z.string().nullable(),
   /** Absent unless the run is a fork. `isStored`: whether its origin is still stored. */
   origin: forkOriginSchema.extend({ isStored: z.boolean() }).optional(),
+  /** The tools of its agents do not run: stubs give their results. */
+  isStubbed: z.literal(true).optional(),
 });
 export type RunRow = DeepReadonly<z.infer<typeof runRowSchema>>;
 export const runPageSchema = z.object({ items: z.array(runRowSchema), next: z.string().nullable() });
@@ -546,11 +628,13 @@ export const turnBodySchema = z.strictObject({
   key: z.string().min(1).max(200),
   text: z.string(),
   images: z.array(imageUrl).max(8).optional(),
-  ifBusy: z.enum(["refuse", "queue", "supersede"]).optional(),
+  ifBusy: z.enum(["refuse", "queue", "supersede", "steer"]).optional(),
 });
 export type TurnBody = DeepReadonly<z.infer<typeof turnBodySchema>>;
 export const agentAnswerSchema = z.object({ agentId: z.string(), definition: definitionRefSchema });
-export const turnAnswerSchema = z.object({ turnId: z.string() });
+/** `step`: the open turn has the text, and its model call of that step sees it. */
+export const turnAnswerSchema = z.object({ turnId: z.string(), step: z.number().optional() });
+export type TurnAnswer = DeepReadonly<z.infer<typeof turnAnswerSchema>>;
 
 /** The body of the answer to a failed HTTP request. Answers 401 and 403 have no body. */
 export const failureSchema = z.object({

@@ -107,8 +107,19 @@ function isSame(one: unknown, other: unknown): boolean {
 
 /** The fields that are fixed when an agent is created. */
 function identityOf(record: AgentRecord): Sealed {
-  const { agentId, rootAgentId, parentAgentId, parentTurnId, parentCallId, ownerId, createdAt, forkedFrom } = record;
-  return seal({ agentId, rootAgentId, parentAgentId, parentTurnId, parentCallId, ownerId, createdAt, forkedFrom });
+  const { agentId, rootAgentId, parentAgentId, parentTurnId, parentCallId, ownerId, createdAt, forkedFrom, stubs } =
+    record;
+  return seal({
+    agentId,
+    rootAgentId,
+    parentAgentId,
+    parentTurnId,
+    parentCallId,
+    ownerId,
+    createdAt,
+    forkedFrom,
+    stubs,
+  });
 }
 
 /** The messages that an entry adds; messages of its row that no entry names belong to the last entry. */

@@ -7,6 +7,8 @@ import {
   type AgentMachines,
   type ArtifactView,
   type CallDetail,
+  type EvalRun,
+  type Evals,
   FEED_VERSION,
   type FeedInfo,
   type MessagePage,
@@ -28,6 +30,7 @@ import {
   type TransitionPage,
 } from "./answers.ts";
 import { callDetail } from "./call-detail.ts";
+import { type EvalsSource, shownEvalRuns, shownEvals } from "./evals.ts";
 import { forksOf } from "./forks.ts";
 import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, processRows, queueRows } from "./owners.ts";
@@ -57,6 +60,8 @@ export interface FeedOptions {
   readonly run?: string | undefined;
   /** Path of the same server's API documentation, to which the page links. Default: none. */
   readonly apiDocs?: string | undefined;
+  /** A report of evals to show. Default: none. */
+  readonly evals?: EvalsSource | undefined;
 }
 
 /** Most characters of an artifact in an answer. */
@@ -75,9 +80,11 @@ export class Feed {
   readonly #sight: Visibility;
   readonly #places: Pick<FeedInfo, "run" | "apiDocs">;
   readonly #watched = new Map<string, WatchedRun>();
+  readonly #evals: EvalsSource | undefined;
 
-  constructor({ namesOnly = false, redactor = createRedactor(), run, apiDocs }: FeedOptions = {}) {
+  constructor({ namesOnly = false, redactor = createRedactor(), run, apiDocs, evals }: FeedOptions = {}) {
     this.#sight = { namesOnly, redactor };
+    this.#evals = evals;
     this.#places = { ...(run === undefined ? {} : { run }), ...(apiDocs === undefined ? {} : { apiDocs }) };
   }
 
@@ -105,6 +112,7 @@ export class Feed {
       definitions,
       acts,
       hasQueues: sources.some(({ queues }) => queues !== undefined),
+      ...(this.#evals === undefined ? {} : { hasEvals: true as const }),
       now: Date.now(),
       ...this.#places,
     };
@@ -247,6 +255,17 @@ export class Feed {
     const queues = this.#sources.all().flatMap((source) => source.queues ?? []);
     if (queues.length === 0) return null;
     return (await Promise.all(queues.map((one) => queueRows(one, this.#sight)))).flat();
+  }
+
+  /** The report of evals; `null` if the feed has none. */
+  async evals(): Promise<Evals | null> {
+    return this.#evals === undefined ? null : await shownEvals(this.#evals, this.#sight);
+  }
+
+  /** The runs of a case of the report, those that failed first. Rejects with `NotFoundError` for an unknown case. */
+  async evalRuns(key: string): Promise<EvalRun[]> {
+    if (!this.#evals) throw new NotFoundError("there is no report of evals here");
+    return await shownEvalRuns({ source: this.#evals, sources: this.#sources }, key, this.#sight);
   }
 
   async artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView> {

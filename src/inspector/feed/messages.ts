@@ -35,6 +35,8 @@ export const feedAgentSchema = z.object({
   createdAt: time,
   /** Where the tree left its origin, if it is a fork; `step` is `null` for a fork after everything of a turn. */
   origin: forkOriginSchema.optional(),
+  /** Its tools do not run: stubs give their results. */
+  isStubbed: z.literal(true).optional(),
 });
 export type FeedAgent = DeepReadonly<z.infer<typeof feedAgentSchema>>;
 

@@ -142,6 +142,7 @@ export async function runRowOf(
     owner: owner?.state ?? null,
     sessionId: namesOnly ? null : sessionId,
     ...(forkedFrom ? { origin: { ...originOf(forkedFrom), isStored: origin !== undefined } } : {}),
+    ...(root.stubs ? { isStubbed: true as const } : {}),
   };
 }
 
@@ -199,6 +200,7 @@ export function feedAgentOf(record: AgentRecord, { namesOnly }: Visibility): Fee
     sessionId: namesOnly ? null : sessionId,
     createdAt,
     ...(forkedFrom ? { origin: originOf(forkedFrom) } : {}),
+    ...(record.stubs ? { isStubbed: true as const } : {}),
   };
 }
 

@@ -51,14 +51,25 @@ export class Sources {
     return this.#sources;
   }
 
+  /** Whether a source has the run. */
+  async has(runId: string): Promise<boolean> {
+    return (await this.#find(runId)) !== undefined;
+  }
+
   /** Throws `NotFoundError` if no source has the run. */
   async ofRun(runId: string): Promise<RunSource> {
+    const found = await this.#find(runId);
+    if (found) return found;
+    throw new NotFoundError(`there is no run "${runId}"`);
+  }
+
+  async #find(runId: string): Promise<RunSource | undefined> {
     for (const source of this.#sources) {
       const root = await source.stores.readAgent({ tenant: source.tenant, agentId: runId });
       if (root && root.rootAgentId === runId)
         return { ...source, runId, root, journals: this.#journals, digests: this.digests };
     }
-    throw new NotFoundError(`there is no run "${runId}"`);
+    return undefined;
   }
 
   /** Throws `NotFoundError` if no source has the agent. */

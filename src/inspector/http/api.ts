@@ -126,6 +126,8 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
       const items = await feed.queues();
       return items === null ? null : { items };
     }),
+    get("/api/evals", () => feed.evals()),
+    get("/api/evals/:", async (_call, key = "") => ({ items: await feed.evalRuns(key) })),
     get("/api/runs/:/export", (_call, run = "") => feed.export(run)),
     post("/api/requests/:/decision", async ({ body }, requestId = "") => {
       const decision = decisionBodySchema.parse(body);

@@ -314,7 +314,7 @@ export class AccountFold {
   #endTurn({ turnId, at }: RunEntryOf<"turn.ended">, { accountId, activity }: OpenTurn): void {
     const turn = this.#accounts.get(accountId);
     const { backgroundIds, leavingIds, waking } = activity;
-    const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
+    const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.flatMap(({ childId }) => childId ?? [])]);
     const children = [...childIds].flatMap((id) => this.#accounts.get(agentAccountId(id)) ?? []);
     const moved = children.filter(({ parentId }) => parentId === accountId);
     if (!turn || moved.length === 0) return;

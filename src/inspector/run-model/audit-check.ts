@@ -80,7 +80,7 @@ export interface AuditedEffect {
   /** Its class; `null` if no entry names it. */
   readonly effect: string | null;
   /** What became of the call. */
-  readonly outcome: "ran" | "recorded" | "refused" | "unknown" | "open";
+  readonly outcome: "ran" | "recorded" | "stubbed" | "refused" | "unknown" | "open";
   /** How often its code was started. */
   readonly attempts: number;
 }
@@ -500,22 +500,24 @@ class Facts {
 
   #start(agentId: string, entry: RunEntryOf<"tool.started">): void {
     const { seq, callId, attempt } = entry;
-    const outcome = "unknown";
-    this.#effect(agentId, { ...entry, outcome, attempts: attempt });
+    // The code of a stubbed call is never started.
+    if (entry.stubbed) this.#effect(agentId, { ...entry, outcome: "open", attempts: 0 });
+    else this.#effect(agentId, { ...entry, outcome: "unknown", attempts: attempt });
     if (this.#gates.get(callId)?.needsApproval !== true || this.#approved.has(callId)) return;
     this.#note(agentId, seq, `call ${callId} has started without its approval`);
   }
 
   #settle(agentId: string, entry: RunEntryOf<"tool.settled">): void {
-    const { callId, outcome, recorded } = entry;
+    const { callId, outcome, recorded, stub } = entry;
     const before = this.effects.get(callId);
     const attempts = before?.attempts ?? 0;
     const effect = before?.effect ?? null;
     const isKnown = outcome === "success" || outcome === "error";
     const isUnknown = outcome === "outcome_unknown" || (attempts > 0 && !isKnown);
     // Calls of tools on the agent's own context, of clients and of subagents have a result without a start.
-    const ended = isUnknown ? "unknown" : isKnown ? "ran" : "refused";
-    this.#effect(agentId, { ...entry, effect, outcome: recorded === undefined ? ended : "recorded", attempts });
+    const ran = isUnknown ? "unknown" : isKnown ? "ran" : "refused";
+    const given = stub === undefined ? ran : stub === null ? "refused" : "stubbed";
+    this.#effect(agentId, { ...entry, effect, outcome: recorded === undefined ? given : "recorded", attempts });
   }
 
   #refuse(agentId: string, entry: RunEntryOf<"intent.refused">, callId: string): void {

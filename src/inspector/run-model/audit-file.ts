@@ -100,7 +100,9 @@ const needed: ReadonlySet<string> = new Set([
   ..."for hasText holder hook hooks inputMessageIds intent internal isExhausted kept leavesWork".split(" "),
   ..."lifecycle limit limits max messageId messageIds model needed needsApproval now openIds".split(" "),
   ..."outputMessageId phase plugin price promptHash provider queue reason recorded repairMessageId reports".split(" "),
-  ..."requestId requestIds reservation retryAt reviewDue scope settlement size steps stopReason".split(" "),
+  ..."requestId requestIds reservation retryAt reviewDue scope settlement size steps stopReason stub stubbed".split(
+    " ",
+  ),
   ..."strategy summaryMessageId through timerId to toolCalls tools until usage used valid version waking".split(" "),
   ..."wakes wokenBy".split(" "),
 ]);

@@ -312,7 +312,7 @@ function callText(entry: RunEntry): EventText | undefined {
         ? text("call allowed", { name: entry.name, tone: "quiet" })
         : text(`call ${entry.verdict}`, { name: entry.name, detail: entry.message ?? "", tone: "bad" });
     case "tool.started": {
-      const detail = entry.queue === undefined ? "" : `in the queue ${entry.queue}`;
+      const detail = entry.stubbed ? "stubbed" : entry.queue === undefined ? "" : `in the queue ${entry.queue}`;
       return text("tool started", { name: entry.name, detail, tone: "work" });
     }
     case "tool.retrying":
@@ -327,7 +327,7 @@ function callText(entry: RunEntry): EventText | undefined {
       });
     case "tool.settled":
       return entry.outcome === "success"
-        ? text("tool done", { name: entry.name, detail: milliseconds(entry.durationMs), tone: "good" })
+        ? text("tool done", { name: entry.name, detail: doneDetail(entry), tone: "good" })
         : text(`tool ${entry.outcome}`, { name: entry.name, detail: entry.error?.message ?? "", tone: "bad" });
     case "child.spawned":
       return text("subagent spawned", {
@@ -348,6 +348,8 @@ function callText(entry: RunEntry): EventText | undefined {
         detail: entry.by === null ? "" : `by ${entry.by}`,
         tone: "person",
       });
+    case "turn.steered":
+      return text("input arrived", { detail: `seen by step ${entry.step}`, tone: "person" });
     case "turn.waiting":
       return text("turn waits for a decision", { tone: "person" });
     case "artifact.saved":
@@ -391,4 +393,9 @@ export function milliseconds(amount: number): string {
   const [large, small] =
     minutes < 60 ? [`${minutes} min`, `${seconds % 60} s`] : [`${Math.floor(minutes / 60)} h`, `${minutes % 60} min`];
   return small.startsWith("0 ") ? large : `${large} ${small}`;
+}
+
+/** Stubs are numbered from 1 for people. */
+function doneDetail({ durationMs, stub }: RunEntryOf<"tool.settled">): string {
+  return typeof stub === "number" ? `by stub ${stub + 1}` : milliseconds(durationMs);
 }

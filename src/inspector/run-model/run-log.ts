@@ -30,6 +30,8 @@ export interface RunAgentRecord {
   readonly createdAt: number;
   /** Where its tree left its origin, if it is a fork. */
   readonly origin?: { readonly runId: string; readonly turn: number; readonly step: number | null } | undefined;
+  /** Its tools do not run: stubs give their results. */
+  readonly isStubbed?: true | undefined;
 }
 
 /** An agent with its index in the log, and the indexes of its children in creation order. */

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentMoment, isBusy } from "../run-model/agent-moment.ts";
 import { errorText } from "./feed-client.ts";
-import { Origin } from "./fork-point.tsx";
+import { Origin, Stubbed } from "./fork-point.tsx";
 import { compact, costText, costTitle, milliseconds, plural, shortId, shortTime } from "./format.ts";
 import { type LostAgent, lostWords } from "../run-model/lost-agents.ts";
 import { acts, addressOf, copyText, say, selectAgent, selectedAgent } from "./page-state.ts";
@@ -49,6 +49,7 @@ export function AgentHead({ run }: { readonly run: RunSession }) {
             </button>
           </span>
         )}
+        <Stubbed agent={agent} />
         {!parent && <Origin runId={run.runId} origin={agent.origin} />}
       </div>
       {moment ? (

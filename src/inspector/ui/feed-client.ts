@@ -4,6 +4,8 @@ import type {
   ArtifactView,
   CallDetail,
   DecisionBody,
+  EvalRun,
+  Evals,
   FeedInfo,
   FeedMessage,
   MessagePage,
@@ -21,6 +23,7 @@ import type {
   StepPage,
   StoredAccounts,
   TransitionPage,
+  TurnAnswer,
   TurnBody,
 } from "../feed/wire.ts";
 
@@ -87,6 +90,10 @@ export interface FeedClient {
   processes(): Promise<readonly ProcessRow[]>;
   /** `null` if the source has no queues. */
   queues(): Promise<readonly QueueRow[] | null>;
+  /** The report of evals; `null` if the source has none. */
+  evals(): Promise<Evals | null>;
+  /** The runs of a case of the report, those that failed first. */
+  evalRuns(key: string): Promise<readonly EvalRun[]>;
   artifact(runId: string, agentId: string, artifactId: string): Promise<ArtifactView>;
   /** Actions on agents. Absent if the page is read-only. */
   readonly act?: FeedActs | undefined;
@@ -104,7 +111,7 @@ export interface FeedActs {
   resume(agentId: string): Promise<void>;
   abort(agentId: string, body: AbortBody): Promise<void>;
   createAgent(body: AgentBody): Promise<{ readonly agentId: string }>;
-  startTurn(agentId: string, body: TurnBody): Promise<{ readonly turnId: string }>;
+  startTurn(agentId: string, body: TurnBody): Promise<TurnAnswer>;
   fork(runId: string, body: ForkBody): Promise<{ readonly runId: string }>;
   replay(runId: string): Promise<RunReplay>;
 }

@@ -161,6 +161,8 @@ export function feedOfFile(page: PackedRun): FeedClient {
       const start = Math.max(0, end - limit);
       return { items: all.slice(start, end), next: start === 0 ? null : String(start) };
     },
+    evals: async () => null,
+    evalRuns: async () => missing("evals"),
     prompts: async (_runId, agentId) => (await contentsOf<readonly Prompt[]>("prompts", agentId)) ?? [],
     async prompt(_runId, agentId, seq) {
       const prompts = (await contentsOf<readonly Prompt[]>("prompts", agentId)) ?? [];

@@ -57,6 +57,8 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
       const answer = await get<ListAnswer<never> | null>("/api/queues");
       return answer === null ? null : itemsOf(answer);
     },
+    evals: () => get("/api/evals"),
+    evalRuns: async (key) => itemsOf(await get(`/api/evals/${encodeURIComponent(key)}`)),
     artifact: (runId, agentId, artifactId) =>
       get(`${agent(runId, agentId)}/artifacts/${encodeURIComponent(artifactId)}`),
     act: mayAct ? act : undefined,

@@ -55,6 +55,16 @@ function stepOfRoot(
 }
 
 /** Where a run comes from, if it is a fork. A file has no other run to which a link could lead. */
+/** The mark of an agent whose tools do not run. */
+export function Stubbed({ agent: { isStubbed } }: { readonly agent: { readonly isStubbed?: true | undefined } }) {
+  if (!isStubbed) return null;
+  return (
+    <span class="tag" title="No tool runs: stubs give their results">
+      stubbed
+    </span>
+  );
+}
+
 export function Origin({ runId, origin }: { readonly runId: string; readonly origin: ShownOrigin | undefined }) {
   if (!origin) return null;
   const name = <code>{oneLine(shortId(origin.runId), 40)}</code>;

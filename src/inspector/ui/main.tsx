@@ -4,6 +4,7 @@ import { AgentHead } from "./agent-head.tsx";
 import { BudgetsView } from "./budgets-view.tsx";
 import { ChartView } from "./chart-view.tsx";
 import { CompareView } from "./compare-view.tsx";
+import { EvalsView } from "./evals-view.tsx";
 import { EventsView } from "./events-view.tsx";
 import { feedOfFile, runInPage } from "./feed-of-file.ts";
 import { feedOfServer, takeToken } from "./feed-of-server.ts";
@@ -66,6 +67,8 @@ export function App() {
         <RunPage key={run.part} run={run} />
       ) : route.value.page === "queues" ? (
         <WorkersView feed={client.value} />
+      ) : route.value.page === "evals" ? (
+        <EvalsView feed={client.value} />
       ) : route.value.page === "compare" ? (
         <CompareView feed={client.value} />
       ) : (

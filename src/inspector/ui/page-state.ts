@@ -20,7 +20,7 @@ export type View = (typeof views)[number];
 
 /** A location in the page. The address contains it, without the token. */
 export interface Route {
-  readonly page: "runs" | "costs" | "run" | "queues" | "compare";
+  readonly page: "runs" | "costs" | "run" | "queues" | "compare" | "evals";
   readonly runId: string;
   /** The second run of a comparison; empty if none is chosen. */
   readonly otherId: string;
@@ -34,6 +34,8 @@ export interface Route {
   readonly fork: string | null;
   /** The `key` of a row of costs; only the runs that it sums up are listed. `null` for all runs. */
   readonly spent: string | null;
+  /** Key of the case of evals whose runs are listed; `null` if none is open. */
+  readonly evalCase: string | null;
   /** Filter of the agents in all views. */
   readonly filter: string;
   readonly state: AgentState | null;
@@ -55,6 +57,7 @@ const start: Route = {
   span: null,
   fork: null,
   spent: null,
+  evalCase: null,
   order: "start",
   ...allAgents,
 };
@@ -67,6 +70,7 @@ function routeOf(hash: string): Route {
   if (page === "queues") return { ...start, page };
   if (page === "compare") return { ...start, page, runId: decoded(id), otherId: decoded(otherId) };
   const fields = new URLSearchParams(query);
+  if (page === "evals") return { ...start, page, evalCase: fields.get("case") };
   if (page !== "run") return { ...start, page: page === "costs" ? page : "runs", spent: fields.get("spent") };
   return {
     ...start,
@@ -93,8 +97,10 @@ function decoded(text: string): string {
 }
 
 function hashOf(shown: Route): string {
-  const { page, runId, otherId, at, agent, view, span, fork, spent, filter, state, order, isCritical } = shown;
+  const { page, runId, otherId, at, agent, view, span, fork, spent, evalCase, filter, state, order, isCritical } =
+    shown;
   if (page === "compare") return `#/compare/${encodeURIComponent(runId)}/${encodeURIComponent(otherId)}`;
+  if (page === "evals") return `#/evals${evalCase === null ? "" : `?case=${encodeURIComponent(evalCase)}`}`;
   if (page !== "run") return `#/${page}${spent === null ? "" : `?spent=${encodeURIComponent(spent)}`}`;
   const fields = new URLSearchParams();
   if (at !== null) fields.set("at", at);
@@ -213,8 +219,11 @@ export async function startPage(feed: FeedClient): Promise<void> {
   }
   client.value = feed;
   if (info.value.source !== "file") setInterval(() => void readInfo(feed), INFO_EVERY_MS);
-  const { run } = info.value;
-  if (run !== undefined && location.hash.replace(/^#\/?/, "") === "") note({ page: "run", runId: run });
+  const { run, hasEvals } = info.value;
+  if (location.hash.replace(/^#\/?/, "") === "") {
+    if (run !== undefined) note({ page: "run", runId: run });
+    else if (hasEvals) note({ page: "evals" });
+  }
   const openRun = computed(() => (route.value.page === "run" ? route.value.runId : ""));
   effect(() => {
     const runId = openRun.value;

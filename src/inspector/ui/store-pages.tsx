@@ -21,7 +21,7 @@ import { Icon, LimitBar, PhaseIcon, phaseWords } from "./parts.tsx";
 import { Costs, filterOf, wordsOfSpent } from "./costs-view.tsx";
 import { addressOf, copyText, info, route } from "./page-state.ts";
 import { Processes } from "./processes-view.tsx";
-import { Origin } from "./fork-point.tsx";
+import { Origin, Stubbed } from "./fork-point.tsx";
 import { AskedTable, type Column } from "./tables.tsx";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -209,6 +209,7 @@ function RunLine({ row, forks }: { readonly row: RunRow; readonly forks: number 
             </span>
           )}
         </a>
+        <Stubbed agent={row} />
         <Origin runId={row.runId} origin={row.origin} />
         {forks > 0 && (
           <a class="quiet" href={addressOf({ page: "run", runId: row.runId, at: null, agent: null, view: "forks" })}>

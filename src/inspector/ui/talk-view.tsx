@@ -67,12 +67,15 @@ export function TalkView({ run }: { readonly run: RunSession }) {
           label={`Write to ${oneLine(root?.name ?? "", 40)}`}
           send={async ({ key, text: written, images }) => {
             goLive(run);
-            await act.startTurn(rootId, {
+            const isOpen = now !== undefined && isBusy(now);
+            const { turnId, step } = await act.startTurn(rootId, {
               key,
               text: written,
-              ifBusy: "queue",
+              ifBusy: "steer",
               ...(images.length > 0 ? { images } : {}),
             });
+            if (step !== undefined) return `Delivered: the model sees it in step ${step}.`;
+            return isOpen ? `Queued as turn ${turnId.slice(turnId.lastIndexOf("#") + 1)}.` : null;
           }}
         />
       ) : (
@@ -116,6 +119,7 @@ export function NewTalk() {
           const { agentId } = await act.createAgent({ definition: name, agentId: `talk-${key.slice(0, 8)}` });
           await act.startTurn(agentId, { key, text, ...(images.length > 0 ? { images } : {}) });
           go({ page: "run", runId: agentId, at: null, agent: null, view: "talk" });
+          return null;
         }}
       />
     </section>
@@ -126,12 +130,12 @@ interface ComposerProps {
   /** The recipient: an agent's id, or `new` for a new conversation. */
   readonly subject: string;
   readonly label: string;
-  /** `key` identifies this turn, so sending it twice starts one turn. */
+  /** `key` identifies this turn, so sending it twice starts one turn. Resolves to a note for the person. */
   readonly send: (turn: {
     readonly key: string;
     readonly text: string;
     readonly images: readonly string[];
-  }) => Promise<void>;
+  }) => Promise<string | null>;
 }
 
 /** Unsent drafts, by `subject` of the form. They outlive the form, so that switching views loses nothing. */
@@ -153,6 +157,7 @@ export function Composer({ subject, label, send }: ComposerProps) {
     unsent.value = new Map(unsent.peek()).set(subject, { ...now, ...changed(now) });
   };
   const [failure, setFailure] = useState<string | null>(null);
+  const [note, setNote] = useState<string | null>(null);
   const [isSending, setSending] = useState(false);
   const key = useRef<string>(crypto.randomUUID());
   const isEmpty = text.trim() === "" && images.length === 0;
@@ -160,10 +165,12 @@ export function Composer({ subject, label, send }: ComposerProps) {
     if (isEmpty || isSending) return;
     setSending(true);
     setFailure(null);
+    setNote(null);
     try {
-      await send({ key: key.current, text, images });
+      const told = await send({ key: key.current, text, images });
       key.current = crypto.randomUUID();
       write(() => nothingWritten);
+      setNote(told);
     } catch (error) {
       setFailure(errorText(error));
     }
@@ -231,6 +238,11 @@ export function Composer({ subject, label, send }: ComposerProps) {
           {isSending ? "Sending …" : "Send"}
         </button>
       </p>
+      {note !== null && (
+        <p class="note" role="status">
+          {note}
+        </p>
+      )}
       {failure !== null && (
         <p class="note bad" role="alert">
           {plainText(failure)}

@@ -38,6 +38,11 @@ export function TopBar() {
           Compare
         </a>
       )}
+      {info.value?.hasEvals && (
+        <a class="top-link" href="#/evals" aria-current={route.value.page === "evals" ? "page" : undefined}>
+          Evals
+        </a>
+      )}
       {info.value?.apiDocs !== undefined && (
         <a class="top-link" href={info.value.apiDocs}>
           API

@@ -1,4 +1,4 @@
-import { abortable, readableThrown } from "../../base/index.ts";
+import { abortable, type Clock, readableThrown, workingOn } from "../../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../../errors/index.ts";
 
 interface Call {
@@ -27,6 +27,11 @@ export interface CallWait {
  */
 export class CallsInFlight {
   readonly #calls = new Map<string, Call>();
+  readonly #clock: Pick<Clock, "work">;
+
+  constructor(clock: Pick<Clock, "work">) {
+    this.#clock = clock;
+  }
 
   async run<T>(
     key: string,
@@ -72,7 +77,7 @@ export class CallsInFlight {
   #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Call {
     const controller = new AbortController();
     // The first waiter is attached immediately, so that a rejection does not count as unhandled.
-    const promise = start(controller.signal).catch((thrown: unknown) => {
+    const promise = workingOn(this.#clock, () => start(controller.signal)).catch((thrown: unknown) => {
       const error = readableThrown(thrown);
       const isLost = error instanceof LeaseLostError && this.#calls.get(key)?.controller === controller;
       if (isLost) this.#calls.delete(key);

@@ -11,10 +11,14 @@ import {
   isIntent,
   type Message,
   numberOfTurn,
+  type SteerItem,
+  STUB_MISMATCH_CODE,
   type StopSignal,
+  type StoredError,
   turnIdOf,
   type TurnItem,
 } from "../../state/index.ts";
+import { stepOfInput } from "../../machines/index.ts";
 import type { Activation } from "./activation.ts";
 
 /**
@@ -26,6 +30,10 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
     case "turn":
       // A turn that has ended does not start again.
       if (item.number > activation.owned.turnCount && !beginTurn(activation, item)) return false;
+      break;
+    case "steer":
+      if (isAsleep(activation) || isOfComingTurn(activation, item.turnId)) return false;
+      takeSteer(activation, item);
       break;
     case "child.ended":
       takeChildEnded(activation, item);
@@ -85,6 +93,9 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
   const granted = identity.grantedTools;
   const { contextWindowSize } = definition.history;
   const clientTools = (definition.clientTools && item.clientTools) || [];
+  // Inputs that this turn was opened for are its own, so that no further turn is opened for them.
+  const left = waking.filter(({ messageId }) => item.inputMessageIds?.includes(messageId) !== true);
+  if (item.steerId !== undefined) activation.adopt(item.steerId, turnId);
   activation.append(
     {
       type: "turn.started",
@@ -109,7 +120,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
       ...(item.trace ? { trace: item.trace } : {}),
       // A turn started by reports already answers them; any other turn must do so.
-      ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
+      ...(item.wokenBy === undefined && left.length > 0 ? { waking: left } : {}),
     },
     {
       messages: message ? [message] : [],
@@ -133,6 +144,32 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
     activation.append({ type: "warning", turnId, code: "client_tools_refused", message });
   }
   return true;
+}
+
+/**
+ * Takes in an input for the open turn: its message is held until the next model call. An input that no call of the turn will see opens a
+ * turn instead, and so does the input of another actor, because a turn runs with the credentials of one.
+ */
+function takeSteer(activation: Activation, item: SteerItem): void {
+  const { turnId, steerId, input, actorId, inputKey } = item;
+  const turn = activation.openTurnId === turnId ? activation.turn(turnId) : undefined;
+  const undelivered = activation.undelivered();
+  const isEnding = undelivered.some(({ type }) => type === "stop.signalled" || type === "turn.ended");
+  const isOthers = actorId !== null && actorId !== turn?.actorId;
+  const isAsked = undelivered.some(({ type }) => type === "model.requested");
+  const step = turn && !isEnding && !isOthers ? stepOfInput(turn, activation.values().turn, isAsked) : null;
+  if (step === null) return activation.writer.defer(item);
+  const arrived = [...activation.turnEntries, ...undelivered].filter(({ type }) => type === "turn.steered").length;
+  activation.append({
+    type: "turn.steered",
+    turnId,
+    step,
+    steerId,
+    ...(inputKey ? { inputKey } : {}),
+    messageId: `${turnId}:in:${arrived + 1}`,
+    content: input,
+    actorId,
+  });
 }
 
 function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind: "child.ended" }>): void {
@@ -162,6 +199,13 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
     error,
     ...(leavesWork ? { leavesWork } : {}),
   });
+  failByStub(activation, turnId, error);
+}
+
+/** A call of a subagent that no stub answers fails the turns of all agents above it. */
+function failByStub(activation: Activation, turnId: string, error: StoredError | null): void {
+  if (!activation.identity.stubs || error?.code !== STUB_MISMATCH_CODE) return;
+  activation.append({ type: "effect.failed", turnId, effect: "settleChild", error });
 }
 
 /** Records that one of the agent's own limits is near. A warning for an ended turn's account is dropped. */
@@ -229,12 +273,12 @@ function takeResume(activation: Activation, by: string): void {
   activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId });
 }
 
-/** Before `start()` and after a shutdown, pauses and reports wait in the inbox. */
+/** Before `start()` and after a shutdown, pauses, reports and inputs wait in the inbox. */
 function isAsleep({ lifecycle }: Activation): boolean {
   return lifecycle === "created" || lifecycle === "shutdown";
 }
 
-/** Whether the abort is for a queued turn; it is taken after that turn has started. */
+/** Whether the abort or the input is for a turn that has not started; it is taken after the start. */
 function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
   return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
 }
@@ -334,6 +378,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
   } as const;
   if (openTurnId !== null) {
     activation.append(body);
+    failByStub(activation, openTurnId, error);
     return;
   }
   activation.append(body, {

@@ -217,6 +217,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     turnLimits: turnFlagsOf(tool.limits),
     metadata: {},
     ...(identity.forkedFrom ? { forkedFrom: identity.forkedFrom } : {}),
+    ...(identity.stubs ? { stubs: identity.stubs } : {}),
   };
   return {
     seq,

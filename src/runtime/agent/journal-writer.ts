@@ -8,6 +8,7 @@ import {
   type IntentBody,
   isIntent,
   type OwnedFields,
+  type SteerItem,
 } from "../../state/index.ts";
 import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../../stores/index.ts";
 import { type CommitSource, type Committer, staleError } from "./committer.ts";
@@ -111,6 +112,12 @@ export class JournalWriter implements CommitSource {
 
   acknowledge(itemKey: string): void {
     this.#pending.acknowledged.push(itemKey);
+    this.#committer.schedule(this);
+  }
+
+  /** Opens a turn with an input that the open turn does not take in. The caller acknowledges the item. */
+  defer(item: SteerItem): void {
+    this.#pending.deferred.push(item);
     this.#committer.schedule(this);
   }
 

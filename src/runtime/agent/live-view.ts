@@ -28,7 +28,7 @@ import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { TurnAuth } from "./turn-auth.ts";
 import type { Inspections } from "./inspections.ts";
-import type { TurnContexts } from "./turn-contexts.ts";
+import { nameOfInput, type TurnContexts } from "./turn-contexts.ts";
 import type { TurnFailures } from "./turn-failures.ts";
 
 type Lent = Pick<
@@ -56,6 +56,13 @@ export abstract class LiveView {
 
   auth(turnId: string): Auth | undefined {
     return this.#lent.auth.of(turnId);
+  }
+
+  /** Gives context and credentials of an input to the turn that it has opened. */
+  adopt(steerId: string, turnId: string): void {
+    const name = nameOfInput(this.identity.agentId, steerId);
+    this.#lent.auth.move(name, turnId);
+    this.#lent.contexts.move(name, turnId);
   }
 
   redactorOf(turnId: string): (text: string) => string {
@@ -112,6 +119,10 @@ export abstract class LiveView {
   /** Reports since the last turn that require a new turn. */
   get waking(): readonly WakingReport[] {
     return this.actors.context.waking;
+  }
+
+  get stubUses(): Readonly<Record<string, number>> {
+    return this.actors.context.stubUses ?? {};
   }
 
   get turnEntries(): readonly Entry[] {
@@ -197,8 +208,8 @@ export interface ActivationPorts<Live extends Host = Host> {
   readonly guardsRequests: boolean;
   readonly inspections: Inspections;
   slots(toolName: string, limit: number): Slots;
-  readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve">;
-  readonly contexts: Pick<TurnContexts, "of">;
+  readonly auth: Pick<TurnAuth, "of" | "redactorOf" | "resolve" | "move">;
+  readonly contexts: Pick<TurnContexts, "of" | "move">;
   readonly failures: TurnFailures;
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;

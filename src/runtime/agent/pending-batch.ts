@@ -1,6 +1,6 @@
 import type { FactParts } from "../../actors/index.ts";
 import { createId } from "../../base/index.ts";
-import type { AgentRequest, Entry, Message, OwnedFields, Timer } from "../../state/index.ts";
+import type { AgentRequest, Entry, Message, OwnedFields, SteerItem, Timer } from "../../state/index.ts";
 import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder, WakeOrder } from "../../stores/index.ts";
 
 /** Everything appended since the last batch was taken. */
@@ -15,6 +15,7 @@ export class PendingBatch {
   timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
+  readonly deferred: SteerItem[] = [];
   leaves = false;
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
@@ -51,9 +52,20 @@ export class PendingBatch {
 
   toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, moves, spawns, posts, acknowledged, timers, clearedTimers } = this;
-    const { wake, leaves, requests, closedRequests, cleared, owned, closedTurnId, definition } = this;
+    const { wake, deferred, leaves, requests, closedRequests, cleared, owned, closedTurnId, definition } = this;
     const begun = { id: createId(), key, epoch, processId, expectedSeq, entries, messages, artifacts, moves, spawns };
-    const rest = { posts, acknowledged, timers, clearedTimers, wake, leaves, requests, closedRequests, cleared };
+    const rest = {
+      posts,
+      acknowledged,
+      timers,
+      clearedTimers,
+      wake,
+      deferred,
+      leaves,
+      requests,
+      closedRequests,
+      cleared,
+    };
     return { ...begun, ...rest, owned, closedTurnId, definition };
   }
 }

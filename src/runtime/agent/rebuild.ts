@@ -149,5 +149,5 @@ function agentAt(stored: unknown): AgentSnapshot {
   if (!context.success || typeof parsed.value !== "string" || !(parsed.value in liveAgentMachine.states)) {
     throw new CorruptRecordError("the stored checkpoint is not a state of the agent machine");
   }
-  return liveAgentMachine.resolveState({ value: parsed.value as "ready", context: context.data });
+  return liveAgentMachine.resolveState({ value: parsed.value as "ready", context: context.data as AgentContext });
 }

@@ -1,4 +1,4 @@
-import { createRedactor, describeValue, maxJsonDepth } from "../../base/index.ts";
+import { type Clock, createRedactor, describeValue, maxJsonDepth, workingOn } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentIdentity, TurnState } from "../../state/index.ts";
 import { type Auth, concealCredentials } from "../../tools/index.ts";
@@ -34,6 +34,7 @@ interface TurnAuthOptions {
   /** The turn that spawned the agent; `null` for a root. */
   readonly parentTurnOf: (agentId: string) => string | null;
   readonly contexts: Pick<TurnContexts, "of">;
+  readonly clock: Pick<Clock, "work">;
 }
 
 /**
@@ -45,15 +46,22 @@ export class TurnAuth {
   readonly #redactors = new WeakMap<Auth, (text: string) => string>();
   readonly #resolve: RuntimeOptions["resolveAuth"];
   readonly #contexts: Pick<TurnContexts, "of">;
+  readonly #clock: Pick<Clock, "work">;
 
-  constructor({ resolve, parentTurnOf, contexts }: TurnAuthOptions) {
+  constructor({ resolve, parentTurnOf, contexts, clock }: TurnAuthOptions) {
     this.#known = new TurnInheritance(parentTurnOf);
     this.#resolve = resolve;
     this.#contexts = contexts;
+    this.#clock = clock;
   }
 
   keep(turnId: string, auth: Auth): void {
     this.#known.keep(turnId, concealCredentials(auth));
+  }
+
+  /** Gives the credentials that were kept for an input to the turn that it has opened. */
+  move(from: string, turnId: string): void {
+    this.#known.move(from, turnId);
   }
 
   /** Drops the credentials of an ended turn; children that outlive it keep them for their first turns. */
@@ -96,7 +104,8 @@ export class TurnAuth {
 
   /** Calls `resolveAuth`. Throws `InvalidInputError` if it returns anything but `undefined` or an `Auth`. */
   async ask(request: AuthRequest): Promise<Auth | undefined> {
-    const given: unknown = await this.#contexts.of(request.turnId).run(() => this.#resolve?.(request));
+    const asking = (): unknown => this.#resolve?.(request);
+    const given: unknown = await this.#contexts.of(request.turnId).run(() => workingOn(this.#clock, asking));
     if (given === undefined || given === null) return undefined;
     const { actorId, credentials } = given as Partial<Auth>;
     if (typeof actorId === "string") return { actorId, credentials };

@@ -1,6 +1,11 @@
 import { type AsyncContext, processContext } from "../../base/index.ts";
 import { TurnInheritance } from "./turn-inheritance.ts";
 
+/** The name under which context and credentials of an input are kept until it has opened a turn. */
+export function nameOfInput(agentId: string, steerId: string): string {
+  return `${agentId} ${steerId}`;
+}
+
 /**
  * The async contexts of open turns. User code called by a turn runs in the context of the code that requested the turn.
  *
@@ -18,6 +23,11 @@ export class TurnContexts {
 
   keep(turnId: string, context: AsyncContext): void {
     this.#contexts.keep(turnId, context);
+  }
+
+  /** Gives the context that was kept for an input to the turn that it has opened. */
+  move(from: string, turnId: string): void {
+    this.#contexts.move(from, turnId);
   }
 
   /** `heirs`: background children, which outlive the turn. */

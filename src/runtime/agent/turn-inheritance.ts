@@ -16,6 +16,14 @@ export class TurnInheritance<Value> {
     this.#byTurn.set(turnId, value);
   }
 
+  /** Gives the value to the turn that was opened for it. */
+  move(from: string, turnId: string): void {
+    const value = this.#byTurn.get(from);
+    if (value === undefined) return;
+    this.#byTurn.delete(from);
+    this.#byTurn.set(turnId, value);
+  }
+
   /** Drops the value of an ended turn; children that outlive the turn keep it for their first turns. */
   forget(turnId: string, heirs: readonly string[] = []): void {
     const value = heirs.length > 0 ? this.find(turnId) : undefined;

@@ -26,6 +26,7 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
 } from "./agent-types.ts";
+import { stubsRule } from "./stub-options.ts";
 import { authRule, checkedParts, keyRule } from "./turn-options.ts";
 import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
@@ -68,6 +69,7 @@ export const agentFields = {
   metadata: metadataRule,
   autoSave: flagRule,
   messages: seedsRule,
+  stubs: stubsRule,
 } as const;
 
 const startOptionsSchema: OptionsSchema<AgentStartOptions> = {

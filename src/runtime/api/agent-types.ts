@@ -10,12 +10,14 @@ import type {
   Lifecycle,
   Message,
   RequestVerdict,
+  SessionStub,
   StoredError,
+  StubReport,
   TraceEntry,
 } from "../../state/index.ts";
 import type { RequestFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import type { Turn, TurnOptions } from "./turn-types.ts";
+import type { Turn, TurnOptions, SteerAnswer, SteerOptions } from "./turn-types.ts";
 
 /** A durable agent. `Output`: the type of its definition's `output` schema, `Json` without one. */
 export interface Agent<Output = unknown> {
@@ -34,6 +36,8 @@ export interface Agent<Output = unknown> {
   readonly sessionId: string | null;
   /** The definition that the agent was created with; `version` is the hash of the fields that affect behaviour. */
   readonly definition: { readonly name: string; readonly version: string };
+  /** Whether the agent was created with stubs: its tools and those of its subagents do not run. */
+  readonly isStubbed: boolean;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** The current state: status, number of turns, open turn. A new object after each change. */
@@ -42,6 +46,8 @@ export interface Agent<Output = unknown> {
   start(): Promise<void>;
   /** Starts a turn. `null` continues the conversation without a new message. */
   executeTurn(input: Content | null, options?: TurnOptions): Turn<Output>;
+  /** `turn.steer()` for the open turn. Without an open turn, the input opens one. */
+  steer(input: Content, options?: SteerOptions): Promise<SteerAnswer>;
   /** The open turn, to follow a turn that another caller started; `undefined` if none is open. */
   openTurn(): Turn<Output> | undefined;
   /**
@@ -100,6 +106,8 @@ export interface Agent<Output = unknown> {
   getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Trace of one turn, by default the last one; derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
+  /** How the stubs of the agent's session were used, by all agents of its tree; empty lists for a session without stubs. */
+  getStubs(): Promise<StubReport>;
   /** The agent's committed state as one immutable value; read it with `viewAgentState`. */
   getState(): Promise<AgentState>;
   /**
@@ -133,6 +141,12 @@ export interface AgentStartOptions {
    * was created with or its current ones; `agent.setBudget()` changes them.
    */
   readonly budget?: Budget | undefined;
+  /**
+   * Results in the place of tools, up to 200 stubs of 200,000 characters in total: for end-to-end tests. No function tool of the agent and
+   * its subagents runs. The first stub that fits a call gives its result; a call that no stub fits fails its turn with the code
+   * `stub_mismatch`. For an existing agent they must equal those that it was created with. Default: none, tools run.
+   */
+  readonly stubs?: readonly SessionStub[] | undefined;
   /**
    * `false` keeps the agent and its subtree in memory until `saveState()`, `pause()` or `shutdown()` of the agent; unsaved
    * changes are lost with the runtime. A stored agent is copied into memory when it is started. Default true.

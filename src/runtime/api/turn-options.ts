@@ -31,7 +31,7 @@ import {
   traceHeadersSchema,
 } from "../../state/index.ts";
 import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
-import type { EventObserver, TurnOptions } from "./turn-types.ts";
+import type { EventObserver, SteerOptions, TurnOptions } from "./turn-types.ts";
 
 /** Maximum length of a `data:` URL of an image, in characters: about 15 MB of image. */
 const IMAGE_CHARACTERS = 20_000_000;
@@ -81,7 +81,7 @@ export const turnOptions = {
     auth: authRule,
     signal: signalRule,
     budget: budgetRule,
-    ifBusy: oneOfRule("refuse", "queue", "supersede"),
+    ifBusy: oneOfRule("refuse", "queue", "supersede", "steer"),
     key: keyRule,
     trace: traceRule,
     clientTools: clientToolsRule,
@@ -102,6 +102,16 @@ export const turnOptions = {
     ...Object.fromEntries(Object.keys(callSettingsRules).map((name) => [name, `settings: { ${name} }`])),
   },
 } satisfies OptionsSchema<TurnOptions>;
+
+const steerOptions = {
+  rules: { auth: turnOptions.rules.auth, key: turnOptions.rules.key },
+  instead: { ...turnOptions.instead, signal: 'executeTurn(input, { ifBusy: "steer", signal })' },
+} satisfies OptionsSchema<SteerOptions>;
+
+/** The validated options of an input for an open turn. Throws `InvalidInputError`. */
+export function steerOptionsOf(options: unknown): SteerOptions {
+  return options === undefined ? {} : optionsOf<SteerOptions>(options, "steer()", steerOptions);
+}
 
 /** The validated options of a turn. Throws `InvalidInputError`. */
 export function turnOptionsOf(options: unknown): TurnOptions {
@@ -125,6 +135,13 @@ export function inputOf(input: unknown): Content | null {
   }
   if (result.value.length === 0) throw new InvalidInputError("the list of content parts is empty; use null, or a text");
   return checkedParts(result.value, "content part");
+}
+
+/** A copy of an input for an open turn. Throws `InvalidInputError`, also for `null`, which has nothing to add to a turn. */
+export function steeredInputOf(input: unknown): Content {
+  const content = inputOf(input);
+  if (content !== null) return content;
+  throw new InvalidInputError("an input for an open turn is a text or a list of content parts, not null");
 }
 
 /** The parts in their stored form: images and files are checked. Throws `InvalidInputError` that names the part. */

@@ -2,6 +2,7 @@ import type { Budget, LimitName } from "../../budget/index.ts";
 import type {
   AgentRequest,
   CallSettings,
+  Content,
   ExecutionState,
   ExecutionStatus,
   JsonObject,
@@ -27,10 +28,11 @@ export interface TurnOptions {
   /** Limits of this turn; each replaces the definition's limit of the same name. Default: the definition's. */
   readonly budget?: Budget | undefined;
   /**
-   * What to do while another turn is open: `refuse` (default), `queue` behind it, or `supersede`, which ends the open turn with a
-   * result for each of its open calls, and then starts this one.
+   * What to do while another turn is open: `refuse` (default), `queue` behind it, `supersede`, which ends the open turn with a
+   * result for each of its open calls, and then starts this one, or `steer`, which gives the input to the open turn as `agent.steer`
+   * does. The handle is then that of the turn that has the input; the other options are used only if the input opens a turn.
    */
-  readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
+  readonly ifBusy?: "refuse" | "queue" | "supersede" | "steer" | undefined;
   /**
    * An idempotency key for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters. The agent has one
    * turn per key, whichever process sends the command, also after the turn has ended. The same key with another input, actor,
@@ -57,6 +59,17 @@ export interface TurnOptions {
    */
   readonly settings?: CallSettings | undefined;
 }
+
+/** Options of `agent.steer()` and `turn.steer()`. */
+export interface SteerOptions extends Pick<TurnOptions, "auth" | "key"> {}
+
+/**
+ * Where an input went. `delivered`: into the turn, whose model call of `step` sees it. `queued`: it has opened the turn `turnId`, which
+ * runs after the open one.
+ */
+export type SteerAnswer =
+  | { readonly status: "delivered"; readonly turnId: string; readonly step: number }
+  | { readonly status: "queued"; readonly turnId: string };
 
 /** The limit that ended a turn, and the account that it belongs to. */
 export interface LimitStop {
@@ -188,6 +201,12 @@ export interface Turn<Output = unknown> extends AsyncIterable<TroupeEvent> {
   partialOutputs(): AsyncIterable<DeepPartial<Output>>;
   /** Calls the observer with every further event, like an observer of RxJS. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
+  /**
+   * Gives the turn another input while it runs: its next model call sees it, and running tools finish first. If the turn makes no further
+   * model call, the input opens the next turn. Resolves when the input is part of a turn; rejects as `executeTurn` does. A `key` makes
+   * the command repeatable: the same key has the same answer, and another input under it rejects with `TurnConflictError`.
+   */
+  steer(input: Content, options?: SteerOptions): Promise<SteerAnswer>;
   /** Ends the turn and all children that it waits for; resolves when the abort is stored. */
   abort(reason?: string): Promise<void>;
 }

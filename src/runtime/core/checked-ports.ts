@@ -1,4 +1,4 @@
-import { type Clock, describeValue, sleepOn, systemClock } from "../../base/index.ts";
+import { type Clock, describeValue, hasMethods, sleepOn, systemClock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../api/runtime-types.ts";
 
@@ -20,12 +20,14 @@ export function checkedPorts({ clock = systemClock, random }: Ports) {
 function checkedClock(clock: Clock): Clock {
   const now = steadily("now", clock.now(), () => clock.now());
   const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());
+  const work = hasMethods(clock.work, ["during", "waiting"]) ? clock.work : undefined;
   return {
     now,
     elapsed,
     setTimer: (at, callback) => clock.setTimer(at, callback),
     setDelay: (ms, callback) => clock.setDelay(ms, callback),
-    sleep: (ms, signal) => sleepOn(clock, ms, signal),
+    sleep: (ms, signal) => (work ? clock.sleep(ms, signal) : sleepOn(clock, ms, signal)),
+    work,
   };
 }
 

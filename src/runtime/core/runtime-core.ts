@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, processContext, Waiters } from "../../base/index.ts";
+import { type Clock, processContext, Waiters, type WorkWatch } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -24,11 +24,12 @@ import { resultAtEnd } from "../agent/turn-results.ts";
 import type { Part } from "../api/roles.ts";
 import { shutdownMsOf } from "../api/runtime-options.ts";
 import type { DrainReport, LeftBehind, RuntimeSettings } from "../api/runtime-types.ts";
-import type { TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
+import type { SteerAnswer, TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
 import { type TurnSource, WaitingHold } from "../follow/turn-handle.ts";
+import { SteerWatch } from "../follow/steer-watch.ts";
 import { type SeenRecord, TurnWatch } from "../follow/turn-watch.ts";
 import { LiveAgents } from "../placement/live-agents.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
@@ -64,6 +65,7 @@ export class RuntimeCore implements TurnSource {
   readonly outage: Outage;
   readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
+  readonly #steers: SteerWatch;
   readonly trees = new SpawnTrees();
   readonly inspections = new Inspections();
   readonly #writeListeners = new Set<(writes: ForeignWrites) => void>();
@@ -98,7 +100,7 @@ export class RuntimeCore implements TurnSource {
     setMaxListeners(0, this.closed);
     const parentTurnOf = (agentId: string): string | null => this.trees.parentTurnOf(agentId);
     this.contexts = new TurnContexts(parentTurnOf);
-    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts });
+    this.auth = new TurnAuth({ resolve: options.resolveAuth, parentTurnOf, contexts: this.contexts, clock });
     this.requests = new Requests({
       stores,
       tenant,
@@ -124,6 +126,7 @@ export class RuntimeCore implements TurnSource {
       isLocal: (turnId) => this.isLocal(turnId),
       onUnreadable: (agentId, error) => this.damage.found(agentId, error),
     });
+    this.#steers = new SteerWatch({ stores, tenant, closed: this.closed });
     this.damage = new DamageWatch({
       stores,
       tenant,
@@ -164,6 +167,7 @@ export class RuntimeCore implements TurnSource {
       onCommitted: (activation, { entries }) => {
         if (entries.length > 0 && !stores.isUnsaved(activation.key)) onCommitted?.(activation.identity.rootAgentId);
         this.outage.taken(activation);
+        this.#steers.committed(activation.key.agentId);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
       onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
@@ -209,6 +213,7 @@ export class RuntimeCore implements TurnSource {
     this.broadcast.close();
     this.#heartbeat?.stop();
     this.#turns.reject(error);
+    this.#steers.reject(error);
     this.#closing.abort(error);
   }
 
@@ -284,6 +289,13 @@ export class RuntimeCore implements TurnSource {
   /** Runs the code that opens a turn if other processes run the turns (`TurnWatch.opening`). */
   opening: TurnWatch["opening"] = (agentId, open) => this.#turns.opening(agentId, open);
 
+  /** Resolves when an accepted input is part of a turn. */
+  async steered(agentId: string, keyOrId: string): Promise<SteerAnswer> {
+    const answer = this.#steers.answer(agentId, keyOrId);
+    this.waiting.until(answer);
+    return await answer;
+  }
+
   recordAt(result: TurnResult): SeenRecord | undefined {
     return this.#turns.recordAt(result);
   }
@@ -349,6 +361,7 @@ export class RuntimeCore implements TurnSource {
     this.#attendPosts(writes);
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
+    this.#steers.lookForAll(writes);
     for (const listener of this.#writeListeners) listener(writes);
   }
 
@@ -455,5 +468,9 @@ export class StoreClock implements Clock {
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return this.#clock.sleep(ms, signal);
+  }
+
+  get work(): WorkWatch | undefined {
+    return this.#clock.work;
   }
 }

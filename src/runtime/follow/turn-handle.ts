@@ -1,9 +1,17 @@
 import { harmless, holdProcess } from "../../base/index.ts";
-import { StoreUnavailableError } from "../../errors/index.ts";
-import { type Json, rootOf, type TroupeEvent } from "../../state/index.ts";
+import { StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
+import { type Content, type Json, rootOf, type TroupeEvent } from "../../state/index.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
 import { assertObserver, reasonOf } from "../api/turn-options.ts";
-import type { EventObserver, Turn, TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
+import type {
+  EventObserver,
+  SteerAnswer,
+  SteerOptions,
+  Turn,
+  TurnNow,
+  TurnRest,
+  TurnResult,
+} from "../api/turn-types.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
@@ -37,9 +45,11 @@ export interface EarlierTurn {
   readonly given: Promise<string>;
 }
 
-interface TurnHandleEvents {
+export interface TurnHandleEvents {
   /** Called with the result before it is returned. */
   readonly onEnd?: (result: TurnResult) => Promise<void>;
+  /** Gives the turn another input. Default: the turn takes none. */
+  readonly steer?: (turnId: string, input: Content, options?: SteerOptions) => Promise<SteerAnswer>;
 }
 
 /** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
@@ -49,6 +59,7 @@ export class TurnHandle implements Turn {
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
+  readonly #steer: TurnHandleEvents["steer"];
   /** Aborted when the turn cannot continue and has no further events; the reason is the error for the caller. */
   readonly #gone = new AbortController();
   #accepted: AcceptedTurn | undefined;
@@ -62,8 +73,9 @@ export class TurnHandle implements Turn {
     source: TurnSource,
     agentId: string,
     turn: Promise<AcceptedTurn> | EarlierTurn,
-    { onEnd }: TurnHandleEvents = {},
+    { onEnd, steer }: TurnHandleEvents = {},
   ) {
+    this.#steer = steer;
     const isEarlier = "turnId" in turn;
     const accepted = isEarlier ? turn.given.then((turnId) => ({ turnId, isReplayed: true })) : turn;
     this.#source = source;
@@ -112,6 +124,11 @@ export class TurnHandle implements Turn {
   /** The result, without keeping the process alive. */
   protected get ended(): Promise<TurnResult> {
     return this.#result;
+  }
+
+  async steer(input: Content, options?: SteerOptions): Promise<SteerAnswer> {
+    if (this.#steer) return await this.#steer(await this.id, input, options);
+    throw new UnsupportedError("a turn of the stateless loop takes no further input; use an agent of a runtime");
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {

@@ -83,13 +83,15 @@ export function forkedTree(tree: StoredTree, point: CutPoint, changes: ForkChang
     ...copied,
     agents: copied.agents.map((agent, index): StoredAgent => {
       const isRoot = agent.record.agentId === agentId;
+      const before = past.agents[index]?.stored.record;
       return {
         ...agent,
         artifacts: [...agent.artifacts.filter((one) => one.artifactId !== RECORDED_CALLS), ...(isRoot ? recorded : [])],
         record: {
           ...agent.record,
           // Data of the program, whose texts may look like ids.
-          metadata: past.agents[index]?.stored.record.metadata ?? {},
+          metadata: before?.metadata ?? {},
+          ...(before?.stubs ? { stubs: before.stubs } : {}),
           ...(isRoot ? { createdAt: now } : {}),
           forkedFrom,
         },

@@ -2,7 +2,7 @@ import { percentOfWindow } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { wholeNumberRule } from "../../base/index.ts";
 import type { BudgetChange } from "../../budget/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
+import { AlreadyOwnedError, InvariantError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -28,10 +28,10 @@ import type {
   SpawnAgentOptions,
   SpawnedAgent,
 } from "../api/agent-types.ts";
-import { reasonOf } from "../api/turn-options.ts";
-import type { Turn, TurnOptions, TurnResult } from "../api/turn-types.ts";
+import { reasonOf, steerOptionsOf } from "../api/turn-options.ts";
+import type { SteerAnswer, SteerOptions, Turn, TurnOptions, TurnResult } from "../api/turn-types.ts";
 import { requestsBelow } from "../follow/rest-watch.ts";
-import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
+import { type AcceptedTurn, TurnHandle, type TurnHandleEvents } from "../follow/turn-handle.ts";
 import { isElsewhere } from "../placement/recovery.ts";
 import {
   clearAgent,
@@ -44,7 +44,7 @@ import {
   startElsewhere,
 } from "./agent-lifecycle.ts";
 import { assertTurnOf, givenTurn, type OpenedTurn, openTurn, type TurnAsked } from "./open-turn.ts";
-import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
+import { readAgentState, readMessages, readStubReport, readTrace, readTurn } from "./read-agent.ts";
 
 /** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
 export class AgentHandle implements Agent {
@@ -80,6 +80,10 @@ export class AgentHandle implements Agent {
 
   get sessionId(): string | null {
     return this.#record.sessionId;
+  }
+
+  get isStubbed(): boolean {
+    return this.#record.stubs !== undefined;
   }
 
   get createdAt(): number {
@@ -119,18 +123,32 @@ export class AgentHandle implements Agent {
 
   /** Like `executeTurn`, with options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), {
-      onEnd: (result) => this.#lookAgain(result),
-    });
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#events);
   }
 
   async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
+    const { turnId, isReplayed } = await this.#open(asked);
+    return { turnId, isReplayed };
+  }
+
+  async #open(asked: TurnAsked): Promise<OpenedTurn> {
     const place = { core: this.#core, local: this.#local, status: () => this.state.status, record: this.#record };
     const open = (): Promise<OpenedTurn> => openTurn(place, asked);
     const opened = this.#local.runsHere ? await open() : await this.#core.opening(this.agentId, open);
-    const { record, ...accepted } = opened;
+    const { record } = opened;
     if (record) this.#saw(record, performance.now());
-    return accepted;
+    return opened;
+  }
+
+  async steer(input: Content, options?: SteerOptions): Promise<SteerAnswer> {
+    return await this.#steer(undefined, input, options);
+  }
+
+  async #steer(turnId: string | undefined, input: Content, given: SteerOptions | undefined): Promise<SteerAnswer> {
+    const options = { ...steerOptionsOf(given), ifBusy: "steer" } as const;
+    const { answer } = await this.#open({ input, options, steersTurnId: turnId });
+    if (!answer) throw new InvariantError("a command that steers a turn has no answer");
+    return answer;
   }
 
   openTurn(): Turn | undefined {
@@ -144,7 +162,14 @@ export class AgentHandle implements Agent {
   }
 
   #turn(turnId: string, given: Promise<string>): Turn {
-    return new TurnHandle(this.#core, this.agentId, { turnId, given }, { onEnd: (result) => this.#lookAgain(result) });
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, this.#events);
+  }
+
+  get #events(): TurnHandleEvents {
+    return {
+      onEnd: (result) => this.#lookAgain(result),
+      steer: (turnId, input, options) => this.#steer(turnId, input, options),
+    };
   }
 
   async pause(options?: PauseOptions): Promise<void> {
@@ -262,6 +287,11 @@ export class AgentHandle implements Agent {
     return await readTrace(this.#core.stores, this.#key, turnId);
   }
 
+  async getStubs() {
+    const { stubs = [], rootAgentId } = this.#record;
+    return await readStubReport(this.#core.stores, { tenant: this.#core.tenant, rootAgentId, stubs });
+  }
+
   getState() {
     const { stores, definitions } = this.#core;
     return readAgentState(stores, this.#key, definitions.get(this.#record.definition.name));
@@ -276,7 +306,8 @@ export class AgentHandle implements Agent {
     const record = await createChild(this.#core, this.#record, definition, spawnOptionsOf(options));
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
-    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn({ input: prompt, isFirst: true }));
+    const opening = agent.#openTurn({ input: prompt, isFirst: true });
+    const turn = new TurnHandle(this.#core, agent.agentId, opening, agent.#events);
     await turn.id;
     return { agent, turn } as SpawnedAgent<Child>;
   }

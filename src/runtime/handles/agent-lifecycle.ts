@@ -246,6 +246,7 @@ export async function createChild(
       turnLimits: turnFlagsOf(limits),
       metadata: {},
       ...(parent.forkedFrom ? { forkedFrom: parent.forkedFrom } : {}),
+      ...(parent.stubs ? { stubs: parent.stubs } : {}),
     },
     { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
     { definition: definition.stored },

@@ -1,10 +1,19 @@
 import { createHash } from "node:crypto";
-import { AsyncContext, describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
+import {
+  AsyncContext,
+  createId,
+  describeValue,
+  faultPoint,
+  reading,
+  stableStringify,
+  wordsOfThrown,
+} from "../../base/index.ts";
 import { limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
   AgentNotStartedError,
   InvalidInputError,
+  InvariantError,
   NotFoundError,
   PolicyRefusedError,
   type TroupeError,
@@ -24,12 +33,13 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
+import { nameOfInput } from "../agent/turn-contexts.ts";
 import type { AgentStatusView } from "../agent/actor-tree.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { inputOf, traceOfTurn, turnOptionsOf } from "../api/turn-options.ts";
-import type { TurnOptions } from "../api/turn-types.ts";
+import { inputOf, keyRule, steeredInputOf, traceOfTurn, turnOptionsOf } from "../api/turn-options.ts";
+import type { SteerAnswer, TurnOptions } from "../api/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
-import type { ProcessIdentity, TurnCommand, TurnKey } from "../../stores/index.ts";
+import type { ProcessIdentity, SteerCommand, SteerOutcome, TurnCommand, TurnKey } from "../../stores/index.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -39,12 +49,16 @@ export interface TurnAsked {
   readonly isFirst?: boolean | undefined;
   /** Messages of the conversation that are the turn's input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
+  /** The turn that is to take in the input, if it is the open one. */
+  readonly steersTurnId?: string | undefined;
 }
 
 /** A turn that was accepted. */
 export interface OpenedTurn extends AcceptedTurn {
   /** The stored record, if this process does not run the agent. */
   readonly record?: AgentRecord | undefined;
+  /** Where the input went, if it was to steer the open turn. */
+  readonly answer?: SteerAnswer | undefined;
 }
 
 /** The agent in this process. */
@@ -70,8 +84,8 @@ export interface OpeningDependencies {
  * `InvalidInputError`, `AgentBusyError`, `AgentNotStartedError`, `TurnConflictError` and `NotFoundError`.
  */
 export async function openTurn(dependencies: OpeningDependencies, asked: TurnAsked): Promise<OpenedTurn> {
-  const input = inputOf(asked.input);
   const options = turnOptionsOf(asked.options);
+  const input = options.ifBusy === "steer" ? steeredInputOf(asked.input) : inputOf(asked.input);
   const heard = options.signal && hearSignal(options.signal);
   try {
     return await accept(dependencies, { ...asked, input, options }, heard);
@@ -105,25 +119,36 @@ async function accept(
   const asked = { input, actorId, limits, clientTools, ...(settings && { settings }) };
   const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
-  const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
-  const outcome = await core.stores.openTurn(key, command, core.clock.now());
+  const steerId = newSteerId();
+  const outcome = await send(dependencies, {
+    ...turn,
+    steerId,
+    command: { ...asked, trace, isFirst, inputMessageIds, ...known },
+  });
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
     throw new AgentBusyError(
-      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
+      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" }, { ifBusy: "steer" } or { ifBusy: "supersede" }`,
       { details: { openTurnId } },
     );
   }
   faultPoint("turn.opened");
+  const steered = options.key ?? steerId;
+  if (outcome.type === "posted") return await passOn(dependencies, outcome, { steered, heard });
   const { turnId, type } = outcome;
+  const answerOf = async (isKnown: boolean): Promise<Pick<OpenedTurn, "turnId" | "answer">> => {
+    if (ifBusy !== "steer") return { turnId };
+    const answer: SteerAnswer = isKnown ? await core.steered(key.agentId, steered) : { status: "queued", turnId };
+    return { turnId: answer.turnId, answer };
+  };
   if (type === "given") return { turnId, isReplayed: true };
   if (type !== "known" && local.runsHere) core.contexts.keep(turnId, AsyncContext.current());
   if (type === "known" && (refusal || !isUnfinished(outcome.record, turnId))) {
     heard?.letGo();
-    return { turnId, isReplayed: true };
+    return { ...(await answerOf(true)), isReplayed: true };
   }
   // A process that runs no turns does not need credentials.
   if (auth && local.runsHere) core.auth.keep(turnId, auth);
@@ -136,7 +161,69 @@ async function accept(
   // The process that opened a known turn may have ended before it could notify the agent's owner.
   if (type === "known") local.tell([key.agentId], owner);
   else local.tell(outcome.posted, owner, outcome.holder);
-  return { turnId, isReplayed: type === "known", record: owner ? undefined : outcome.record };
+  const isReplayed = type === "known";
+  return { ...(await answerOf(isReplayed)), isReplayed, record: owner ? undefined : outcome.record };
+}
+
+interface Sent extends CheckedTurn {
+  readonly steerId: string;
+  readonly command: Omit<TurnCommand, "ifBusy">;
+}
+
+/** Sends the command to the stores. Context and credentials are kept first, because the input may open a turn at once. */
+async function send(
+  { core, local }: OpeningDependencies,
+  { options, steersTurnId, steerId, command }: Sent,
+): Promise<SteerOutcome> {
+  const { auth, ifBusy = "refuse" } = options;
+  const { input } = command;
+  const now = core.clock.now();
+  if (ifBusy !== "steer") return await core.stores.openTurn(local.key, { ...command, ifBusy }, now);
+  if (input === null) throw new InvariantError("an input for an open turn has no content");
+  const name = nameOfInput(local.key.agentId, steerId);
+  if (local.runsHere) core.contexts.keep(name, AsyncContext.current());
+  if (auth && local.runsHere) core.auth.keep(name, auth);
+  let isPosted = false;
+  try {
+    const { isFirst: _never, inputMessageIds: _none, ...turn } = { ...command, input };
+    const outcome = await core.stores.steer(local.key, { steerId, turnId: steersTurnId, turn }, now);
+    isPosted = outcome.type === "posted";
+    return outcome;
+  } finally {
+    if (!isPosted) forget(core, name);
+  }
+}
+
+function forget(core: RuntimeCore, name: string): void {
+  core.contexts.forget(name);
+  core.auth.forget(name);
+}
+
+/** Passes a posted input to the agent's owner, and waits until it is part of a turn. */
+async function passOn(
+  { core, local }: OpeningDependencies,
+  posted: Extract<SteerOutcome, { type: "posted" }>,
+  { steered, heard }: { readonly steered: string; readonly heard: HeardSignal | undefined },
+): Promise<OpenedTurn> {
+  const { agentId } = local.key;
+  const name = nameOfInput(agentId, posted.item.steerId);
+  try {
+    const owner = local.live ?? (await local.own());
+    // Another process runs it.
+    if (!owner) core.contexts.forget(name);
+    if (owner) await core.live.drainInbox(owner);
+    local.tell(posted.posted, owner, posted.holder);
+    const answer = await core.steered(agentId, steered);
+    const { status, turnId } = answer;
+    if (status === "queued") {
+      core.contexts.move(name, turnId);
+      core.auth.move(name, turnId);
+    }
+    if (heard) await abortWithSignal(core, turnId, heard);
+    return { turnId, isReplayed: false, answer };
+  } finally {
+    forget(core, name);
+  }
 }
 
 /** The reason why no turn can be opened now. */
@@ -175,6 +262,22 @@ function turnKeyOf(
   asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools" | "settings">,
 ): TurnKey {
   return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
+}
+
+/**
+ * The command that gives a text to an agent's open turn, for programs that only have the stores. It equals that of `agent.steer` without
+ * an actor. Throws `InvalidInputError` for an invalid key.
+ */
+export function storedSteerOf(input: string, key: string | undefined): SteerCommand {
+  const asked = { input, actorId: null, limits: null, clientTools: undefined };
+  if (key === undefined) return { steerId: newSteerId(), turn: asked };
+  keyRule(key, "the key");
+  return { steerId: newSteerId(), turn: { ...asked, key: turnKeyOf(key, asked) } };
+}
+
+/** Has a space, which no key has. */
+function newSteerId(): string {
+  return `input ${createId()}`;
 }
 
 function otherMeaning(

@@ -1,7 +1,9 @@
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
+import { deepFreeze } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
+  type AgentRecord,
   type AgentSettings,
   type AgentState,
   agentStateOf,
@@ -14,6 +16,8 @@ import {
   type Message,
   openCallsOf,
   promptOf,
+  type StubReport,
+  stubReportOf,
   type TraceEntry,
   traceEntriesOf,
   type TurnState,
@@ -38,6 +42,15 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
   const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+}
+
+/** How the stubs of a session were used, by all agents of its tree. */
+export async function readStubReport(
+  stores: Stores,
+  { tenant, rootAgentId, stubs = [] }: Pick<AgentRecord, "tenant" | "rootAgentId" | "stubs">,
+): Promise<StubReport> {
+  const rows = stubs.length === 0 ? [] : await stores.readTree(tenant, rootAgentId, 0, Number.MAX_SAFE_INTEGER);
+  return deepFreeze(stubReportOf(stubs, rows));
 }
 
 /** The committed state of the agent as one value. */

@@ -43,7 +43,7 @@ import { PAUSES, type Watch, WatchedWork } from "./watched-work.ts";
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
-  readonly #inFlight = new CallsInFlight();
+  readonly #inFlight: CallsInFlight;
   readonly #placements = new Placements<Activation>();
   /** Agents whose posts could not be read because the stores do not answer; the read is retried after a pause. */
   readonly #retrying = new Set<string>();
@@ -62,6 +62,7 @@ export class LiveAgents {
     const { stores, clock, random } = options;
     const children: ChildResults = new Waiters();
     this.#options = options;
+    this.#inFlight = new CallsInFlight(clock);
     this.#committer = new Committer(stores, clock, random);
     const placements = this.#placements;
     this.inbox = new Inbox(stores, placements, children);

@@ -56,6 +56,14 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
       if (type === "conflict") await memory.openTurn(key, command, at);
       return;
     }
+    case "steer": {
+      const { steerId, turnId, input, actorId, limits, clientTools, settings, trace, at, inputKey } = item;
+      const turn = { input, actorId, limits, clientTools, settings, trace } as const;
+      const { type } = await memory.steer(key, { steerId, turnId, turn: { ...turn, key: inputKey } }, at);
+      // In memory the key belongs to another command since the last save.
+      if (type === "conflict") await memory.steer(key, { steerId, turnId, turn }, at);
+      return;
+    }
     case "decision": {
       const { requestId, decision, at, decisionKey } = item;
       const { type } = await memory.decide(key, requestId, decision, at, { key: decisionKey });

@@ -117,6 +117,8 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
 const ofAgent = [
   "createAgent",
   "openTurn",
+  "steer",
+  "readSteer",
   "lookAtTurn",
   "pause",
   "resume",

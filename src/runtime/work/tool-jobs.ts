@@ -7,6 +7,7 @@ import {
   executeTool,
   isOnce,
   isRunHere,
+  isStubbed,
   notRun,
   reconcileCall,
   unknownResult,
@@ -68,6 +69,10 @@ export async function runToolJob(dependencies: ToolJobDependencies, job: ToolJob
   const known = await knownCall(dependencies, waiting);
   const tool = known && toolOf(known);
   if (!known || !tool) return await leaveToOthers(dependencies, waiting, known, run);
+  if (isStubbed(known.record, tool)) {
+    await abortable(post(dependencies, waiting, endOfResult(notRunStubbed(tool.name))), run.signal);
+    return "done";
+  }
   // The definition of this process may give the tool another effect class than that of the agent's owner.
   if (!isRunHere(known.record, tool, known.call.gate)) {
     await abortable(post(dependencies, waiting, endOfResult(notRun(tool.name))), run.signal);
@@ -220,7 +225,7 @@ async function endOfDead(
     return endOfResult(errorResult(`The tool was not run: ${why}.`, `job_${cause.code}`));
   }
   const isReconciled = known && tool && isOnce(tool, known.call) && isRunHere(known.record, tool, known.call.gate);
-  if (isReconciled) return await reconciled(dependencies, known, tool, why);
+  if (isReconciled && !isStubbed(known.record, tool)) return await reconciled(dependencies, known, tool, why);
   if (isRepeatable) return endOfResult(errorResult(`Error: ${why}. It is not tried again.`, `job_${cause.code}`));
   return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
 }
@@ -278,6 +283,11 @@ function endOfResult(result: CallResult, left?: LeftByRun) {
     ...(artifacts.length > 0 ? { artifacts } : {}),
     ...(artifact ? { artifactId: artifact.artifactId } : {}),
   };
+}
+
+/** Calls of stubbed sessions enter no queue: this one was added by a process that did not know of the stubs. */
+function notRunStubbed(name: string): CallResult {
+  return errorResult(`The tool ${name} was not run: the session is stubbed.`, "stubbed", "denied");
 }
 
 /** The end of a call whose tool is gone, so that the agent can continue without it. */

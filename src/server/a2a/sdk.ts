@@ -2,7 +2,7 @@ import type * as Core from "@a2a-js/sdk";
 import type * as Legacy from "@a2a-js/sdk/compat/v0_3/server";
 import type * as Errors from "@a2a-js/sdk/errors";
 import type * as Server from "@a2a-js/sdk/server";
-import { UnsupportedError } from "../../errors/index.ts";
+import { optionalPackage } from "../../base/index.ts";
 
 /** The used exports of the official package: codecs, errors, and the layer for protocol version 0.3. */
 export interface Sdk {
@@ -12,18 +12,8 @@ export interface Sdk {
   legacy(): Promise<typeof Legacy & Pick<typeof Server, "ServerCallContext">>;
 }
 
-let loaded: Promise<Sdk> | undefined;
-
 /** Loads the package once. Rejects with `UnsupportedError` if it is not installed. */
-export async function loadSdk(): Promise<Sdk> {
-  loaded ??= importSdk();
-  try {
-    return await loaded;
-  } catch (cause) {
-    loaded = undefined;
-    throw new UnsupportedError('A2A needs the package "@a2a-js/sdk": npm install @a2a-js/sdk', { cause });
-  }
-}
+export const loadSdk = optionalPackage(importSdk, 'A2A needs the package "@a2a-js/sdk": npm install @a2a-js/sdk');
 
 async function importSdk(): Promise<Sdk> {
   const [codecs, errors] = await Promise.all([import("@a2a-js/sdk"), import("@a2a-js/sdk/errors")]);

@@ -75,7 +75,10 @@ async function continueTask(sending: Sending, message: ReadMessage, taskId: stri
   return sentOf(caller, await answered(sending, task, { messageId, content: said.content }), shown);
 }
 
-/** An ended task accepts no message; a repeated one returns the task unchanged. */
+/**
+ * An ended task accepts no message; a repeated one returns the task unchanged. A working task gets the message as another input; if it
+ * ends without a further model call, the message starts the next task of the context.
+ */
 async function answered(
   { sdk, caller }: Sending,
   task: TaskTurn,
@@ -84,13 +87,24 @@ async function answered(
   try {
     return await caller.answerTurn(task, content, { key: keyOfMessage(messageId) });
   } catch (error) {
-    const isBusy = error instanceof AgentBusyError;
-    if (!isBusy || !isEndState(stateOf(await task.turn.current()))) throw error;
+    if (!(error instanceof AgentBusyError)) throw error;
+    const now = await task.turn.current();
+    if (now.status === "running") return await steered(caller, task, { messageId, content });
+    if (!isEndState(stateOf(now))) throw error;
     throw new sdk.errors.UnsupportedOperationError({
       message: "the task has ended: send the message without its taskId, in its context",
       cause: error,
     });
   }
+}
+
+async function steered(
+  caller: Caller,
+  { agent, turnId }: TaskTurn,
+  { messageId, content }: { readonly messageId: string; readonly content: Content },
+): Promise<Omit<SentTask, "ids">> {
+  const answer = await caller.steer(agent, content, { key: keyOfMessage(messageId), turnId });
+  return { agent, turn: agent.turn(answer.turnId), turnId: answer.turnId, isReplayed: false };
 }
 
 /** Returns whether the same message had already made all these decisions. */

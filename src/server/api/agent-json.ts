@@ -8,6 +8,7 @@ import {
   artifactSchema,
   jsonObjectSchema,
   lifecycleSchema,
+  sessionStubSchema,
   storedErrorSchema,
 } from "../../state/index.ts";
 import { shownMetadata } from "../core/caller.ts";
@@ -49,6 +50,9 @@ export const agentSchema = z
       .string()
       .meta({ description: "The root agent of its tree; the agent itself unless it is a subagent." }),
     sessionId: z.string().nullable(),
+    isStubbed: z
+      .boolean()
+      .meta({ description: "Its tools and those of its subagents do not run: stubs give their results." }),
     status: lifecycleSchema,
     turnCount: z.number().int().meta({ description: "Turns that have ended." }),
     openTurnId: z.string().nullable(),
@@ -62,9 +66,10 @@ export const agentSchema = z
   .meta({ id: "Agent", description: "A durable agent." });
 export type AgentJson = DeepReadonly<z.infer<typeof agentSchema>>;
 
-export function agentJson({ agentId, definition, rootAgentId, sessionId, createdAt, state }: Agent): AgentJson {
+export function agentJson(agent: Agent): AgentJson {
+  const { agentId, definition, rootAgentId, sessionId, isStubbed, createdAt, state } = agent;
   const { status, turnCount, openTurnId, lastActivity, error = null, metadata = {} } = state;
-  const identity = { agentId, definition, rootAgentId, sessionId };
+  const identity = { agentId, definition, rootAgentId, sessionId, isStubbed };
   return {
     ...identity,
     status,
@@ -86,6 +91,7 @@ export function listedAgentJson(record: AgentRecord): AgentJson {
     definition: { name: definition.name, version: definition.hash },
     rootAgentId,
     sessionId,
+    isStubbed: record.stubs !== undefined,
     status: record.status,
     turnCount,
     openTurnId,
@@ -109,6 +115,33 @@ export function definitionJson({ name, ref, model, tools }: AgentDefinition): z.
   const listed = tools.tools.map((tool) => ({ name: tool.name, description: tool.description }));
   return { name, version: ref.hash, model: model.name, tools: listed };
 }
+
+const stubUseSchema = z
+  .object({
+    ...sessionStubSchema.shape,
+    used: z.number().int().meta({ description: "The calls of all agents of the session that it has answered." }),
+  })
+  .meta({ id: "StubUse", description: "A stub, and how often it was used." });
+
+export const stubReportSchema = z
+  .object({
+    stubs: z.array(stubUseSchema),
+    unused: z
+      .array(stubUseSchema)
+      .meta({ description: "Stubs that have answered fewer calls than their `times`; without `times`, none." }),
+    mismatches: z
+      .array(
+        z.object({
+          agentId: z.string(),
+          turnId: z.string(),
+          callId: z.string(),
+          tool: z.string(),
+          message: z.string().meta({ description: "Names the call, the nearest stub and what differs." }),
+        }),
+      )
+      .meta({ description: "Calls that no stub answered. Each of them has failed its turn." }),
+  })
+  .meta({ id: "StubReport", description: "How the stubs of a session were used." });
 
 /** An artifact without its content. */
 export const artifactInfoSchema = artifactSchema.omit({ content: true }).meta({

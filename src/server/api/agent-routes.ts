@@ -8,8 +8,10 @@ import {
   messageSchema,
 } from "../../state/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
+import { newSessionStubsSchema } from "../../runtime/index.ts";
 import { shownMetadata } from "../core/caller.ts";
 import { type Route, route } from "../core/route.ts";
+import { stubsHeader } from "../core/stub-access.ts";
 import {
   accountJson,
   accountJsonSchema,
@@ -17,6 +19,7 @@ import {
   agentSchema,
   artifactInfoSchema,
   listedAgentJson,
+  stubReportSchema,
   budgetSchema,
   definitionJson,
   definitionSchema,
@@ -50,6 +53,9 @@ export const newAgentSchema = z
       .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }))
       .optional()
       .meta({ description: "The initial conversation of a new agent; ignored for an existing agent." }),
+    stubs: newSessionStubsSchema.optional().meta({
+      description: `Results in the place of tools, for tests: no tool runs. Needs the secret of the server in the header ${stubsHeader}.`,
+    }),
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 
@@ -73,14 +79,18 @@ export const agentRoutes: readonly Route[] = [
     path: "/api/agents",
     access: "caller",
     summary: "Creates and starts an agent; with `key` or an Idempotency-Key only if none exists yet.",
-    headers: idempotencyHeaders,
+    headers: idempotencyHeaders.extend({
+      [stubsHeader]: z.string().optional().meta({ description: "The secret that a request with `stubs` needs." }),
+    }),
     body: newAgentSchema,
     responses: {
       201: { description: "The agent was created.", schema: agentSchema },
       200: { description: "The agent already existed.", schema: agentSchema },
-      ...errors(400, 404, 422),
+      ...errors(400, 403, 404, 422),
     },
-    handle: async ({ caller, body, idempotencyKey }) => {
+    handle: async (call) => {
+      const { caller, body, headers, idempotencyKey } = call;
+      if (body.stubs) call.assertMayStub(headers[stubsHeader]);
       const { key: name, ...options } = body;
       const key = idempotencyKey === undefined ? {} : { key: { route: "api.createAgent", value: idempotencyKey } };
       const { agent, isReplayed } = await caller.createAgent({ ...options, name, ...key });
@@ -187,6 +197,16 @@ export const agentRoutes: readonly Route[] = [
       const { context, ...state } = agentStateJson.toJSON(await agent.getState());
       return json({ ...state, context: { ...context, metadata: shownMetadata(context.metadata) } });
     },
+  }),
+  route({
+    id: "getStubs",
+    method: "GET",
+    path: "/api/agents/{agentId}/stubs",
+    access: "caller",
+    summary: "How the stubs of the agent's session were used; empty lists for a session without stubs.",
+    params: agentParams,
+    responses: { 200: { description: "The report.", schema: stubReportSchema }, ...errors(404) },
+    handle: async ({ caller, params }) => json(await (await caller.agent(params.agentId)).getStubs()),
   }),
   route({
     id: "listAccounts",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
-import type { LimitStop, Spending, Turn, TurnResult } from "../../runtime/index.ts";
+import type { LimitStop, Spending, Turn, TurnResult, SteerAnswer } from "../../runtime/index.ts";
 import {
   contentSchema,
   jsonObjectSchema,
@@ -88,16 +88,21 @@ export const newTurnSchema = z
       .meta({ description: "A text, or parts: texts, images and files. Null continues without a new message." }),
     budget: budgetSchema.optional(),
     settings: settingsSchema.optional(),
-    ifBusy: z
-      .enum(["refuse", "queue", "supersede"])
-      .optional()
-      .meta({ description: "What to do while another turn is open. Default `refuse`: 409." }),
+    ifBusy: z.enum(["refuse", "queue", "supersede", "steer"]).optional().meta({
+      description:
+        "What to do while another turn is open. Default `refuse`: 409. `steer`: give the input to that turn.",
+    }),
     clientTools: z
       .array(z.strictObject({ name: z.string(), description: z.string(), parameters: jsonObjectSchema }))
       .optional()
       .meta({ description: "Tools that the caller runs in this turn, if the definition allows it." }),
   })
   .meta({ id: "NewTurn", description: "A turn to start." });
+
+/** The body of an input for an open turn. */
+export const newInputSchema = z
+  .strictObject({ input: contentSchema.meta({ description: "A text, or parts: texts, images and files." }) })
+  .meta({ id: "NewInput", description: "An input for an open turn." });
 
 const spendingSchema = z
   .object({
@@ -208,6 +213,21 @@ export type TurnSummaryJson = DeepReadonly<z.infer<typeof turnSummarySchema>>;
 export const acceptedTurnSchema = z
   .object(place)
   .meta({ id: "AcceptedTurn", description: "An accepted turn; it continues if its caller disconnects." });
+
+export const steerAnswerSchema = z
+  .object({
+    status: z
+      .enum(["delivered", "queued"])
+      .meta({ description: "`delivered`: the open turn has the input. `queued`: the input has opened the turn." }),
+    ...place,
+    step: z.number().int().optional().meta({ description: "With `delivered`: the step whose model call sees it." }),
+  })
+  .meta({ id: "SteerAnswer", description: "Where an input went." });
+
+export function steerAnswerJson(agentId: string, answer: SteerAnswer): z.infer<typeof steerAnswerSchema> {
+  const step = answer.status === "delivered" ? { step: answer.step } : {};
+  return { status: answer.status, ...turnIdJson(agentId, answer.turnId), ...step };
+}
 
 export function turnIdJson(agentId: string, turnId: string) {
   return { turnId, agentId, number: numberOfTurn(turnId) };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Agent } from "../../runtime/index.ts";
 import { traceEntrySchema, troupeEventSchema, turnIdOf } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
+import type { RequestKey } from "../core/names.ts";
 import type { StartedTurn } from "../core/plain-message.ts";
 import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
@@ -19,7 +20,10 @@ import {
 import { turnEvents } from "../core/turn-events.ts";
 import {
   acceptedTurnSchema,
+  newInputSchema,
   newTurnSchema,
+  steerAnswerJson,
+  steerAnswerSchema,
   turnIdJson,
   turnJson,
   turnSchema,
@@ -82,6 +86,27 @@ export const turnRoutes: readonly Route[] = [
       const wait = waitOf(headers.prefer, call.waitMs);
       if (wait === undefined) return json(turnIdJson(agent.agentId, started.turnId), { status: 202, headers: answer });
       return await settledOf(call, started, { wait, headers: answer });
+    },
+  }),
+  route({
+    id: "steerAgent",
+    method: "POST",
+    path: "/api/agents/{agentId}/steer",
+    access: "caller",
+    summary: "Gives another input to the agent's open turn; without one, the input starts a turn.",
+    description:
+      "Answers when the input is part of a turn: the next model call of the open turn sees it, or it has started a turn.",
+    params: agentParams,
+    headers: idempotencyHeaders,
+    body: newInputSchema,
+    responses: {
+      200: { description: "Where the input went.", schema: steerAnswerSchema },
+      ...errors(400, 404, 409, 422),
+    },
+    handle: async ({ caller, params, body, idempotencyKey }) => {
+      const agent = await caller.agent(params.agentId);
+      const key = steerKey("api.steerAgent", idempotencyKey);
+      return json(steerAnswerJson(agent.agentId, await caller.steer(agent, body.input, key)));
     },
   }),
   route({
@@ -165,7 +190,30 @@ export const turnRoutes: readonly Route[] = [
       return json(turnJson(agent.agentId, await turn.current()));
     },
   }),
+  route({
+    id: "steerTurn",
+    method: "POST",
+    path: `${turnPath}/steer`,
+    access: "caller",
+    summary: "Gives the turn another input; if it is not the open turn any more, the input starts a turn.",
+    params: turnParams,
+    headers: idempotencyHeaders,
+    body: newInputSchema,
+    responses: {
+      200: { description: "Where the input went.", schema: steerAnswerSchema },
+      ...errors(400, 404, 409, 422),
+    },
+    handle: async ({ caller, params, body, idempotencyKey }) => {
+      const { agent, turnId } = await turnOf(caller, params);
+      const key = steerKey("api.steerTurn", idempotencyKey);
+      return json(steerAnswerJson(agent.agentId, await caller.steer(agent, body.input, { ...key, turnId })));
+    },
+  }),
 ];
+
+function steerKey(route: string, value: string | undefined): { readonly key?: RequestKey } {
+  return value === undefined ? {} : { key: { route, value } };
+}
 
 async function turnOf(caller: Caller, { agentId, number }: z.infer<typeof turnParams>) {
   return await caller.turn(turnIdOf(agentId, number));

@@ -10,6 +10,7 @@ import type { Limits } from "./limits.ts";
 import { hostOf } from "./origins.ts";
 import type { Call, Route } from "./route.ts";
 import { type SseFrame, sseResponse } from "./sse.ts";
+import { assertMayStub, type StubOptions } from "./stub-access.ts";
 import type { WebhookRegistry } from "./webhooks.ts";
 
 /** The server's parts that calls use. */
@@ -23,6 +24,7 @@ export interface CallDependencies {
   readonly stallMs: number;
   readonly firstFrameMs: number;
   readonly webhooks: WebhookRegistry | undefined;
+  readonly stubs: StubOptions | undefined;
 }
 
 /** A request with its route. */
@@ -102,6 +104,10 @@ export class RouteCall implements Call {
     this.#cut = cut;
     this.#onStreamError = onStreamError;
     this.#dependencies = dependencies;
+  }
+
+  assertMayStub(secret: string | undefined): void {
+    assertMayStub(this.#dependencies.stubs, secret);
   }
 
   get caller(): Caller {

@@ -7,7 +7,16 @@ import {
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, AgentStartOptions, Decide, Runtime, TreeSnapshot, Turn } from "../../runtime/index.ts";
+import {
+  type Agent,
+  type AgentStartOptions,
+  assertSameStubs,
+  type Decide,
+  type Runtime,
+  type SteerAnswer,
+  type TreeSnapshot,
+  type Turn,
+} from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -74,6 +83,8 @@ export interface NewAgentOptions {
   readonly budget?: Budget | undefined;
   /** Initial conversation of a new agent; ignored for an existing one. Default: none. */
   readonly messages?: AgentStartOptions["messages"];
+  /** Results in the place of tools, which the server accepts from this request. Default: none. */
+  readonly stubs?: AgentStartOptions["stubs"];
 }
 
 const DEFAULT_LIMIT = 50;
@@ -204,7 +215,8 @@ export class Caller {
 
   /**
    * Like `openAgent`. `isReplayed`: the agent already existed. Rejects with `ServerError` (`key_reused`) if the agent
-   * of a key was created by a different request.
+   * of a key was created by a different request, and with `InvalidInputError` if an existing agent has other stubs, or has stubs and none
+   * are given: only tests may reach it by its name.
    */
   async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
     const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
@@ -219,6 +231,7 @@ export class Caller {
     const mark =
       key === undefined || named !== undefined ? {} : { [creationMark]: contentHash({ ...options, key: undefined }) };
     if (before !== undefined) assertSame(before.metadata, mark);
+    if (before !== undefined) assertSameStubs(before, options.stubs);
     const agent = await this.runtime.agent(before?.definition.name ?? definition, {
       ...rest,
       ownerId: this.ownerId,
@@ -227,6 +240,9 @@ export class Caller {
     });
     if (agent.ownerId !== this.ownerId) throw this.#stranger("agent", true);
     assertSame(agent.state.metadata ?? {}, mark);
+    if (agent.isStubbed !== (options.stubs !== undefined)) {
+      throw new InvalidInputError("another request has just created this agent, with other stubs; use another key");
+    }
     return { agent: await this.#started(agent), isReplayed: before !== undefined };
   }
 
@@ -242,6 +258,25 @@ export class Caller {
       const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
       const turnId = await turn.id;
       return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Gives an input to the agent's open turn, or to the given one; otherwise it opens a turn. It counts as a turn for the caller's limits,
+   * because it may open one.
+   */
+  async steer(
+    agent: Agent,
+    input: Content,
+    { key, turnId }: Pick<StartTurnOptions, "key"> & { readonly turnId?: string | undefined } = {},
+  ): Promise<SteerAnswer> {
+    const release = await this.#dependencies.admitTurn();
+    try {
+      const known = key === undefined ? {} : { key: turnKeyOf(key) };
+      const target = turnId === undefined ? agent : agent.turn(turnId);
+      return await target.steer(input, { ...known, auth: this.auth });
     } finally {
       release();
     }

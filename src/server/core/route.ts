@@ -93,6 +93,11 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   readonly waitMs: number;
   /** `undefined` if the server sends no webhooks. */
   readonly webhooks: WebhookRegistry | undefined;
+  /**
+   * Throws `ServerError` (403) unless the server accepts stubs and this is its secret. A route that creates agents with stubs of the
+   * request must call it first.
+   */
+  assertMayStub(secret: string | undefined): void;
   /** The header `Idempotency-Key`: 1 to 255 visible ASCII characters. */
   readonly idempotencyKey: string | undefined;
   /** The server's address as the client wrote it: `http://127.0.0.1:8080`, with the `basePath` if set. */

@@ -1,6 +1,6 @@
 import type * as ServerSide from "@modelcontextprotocol/server";
 import type * as Stdio from "@modelcontextprotocol/server/stdio";
-import { UnsupportedError } from "../../errors/index.ts";
+import { optionalPackage } from "../../base/index.ts";
 
 /** The used exports of the official package. */
 export interface McpServerSdk {
@@ -8,21 +8,11 @@ export interface McpServerSdk {
   readonly stdio: typeof Stdio;
 }
 
-let loaded: Promise<McpServerSdk> | undefined;
-
 /** Loads the package once. Rejects with `UnsupportedError` if it is not installed. */
-export async function loadServerSdk(): Promise<McpServerSdk> {
-  loaded ??= importSdk();
-  try {
-    return await loaded;
-  } catch (cause) {
-    loaded = undefined;
-    throw new UnsupportedError(
-      'serving MCP needs the package "@modelcontextprotocol/server": npm install @modelcontextprotocol/server',
-      { cause },
-    );
-  }
-}
+export const loadServerSdk = optionalPackage(
+  importSdk,
+  'serving MCP needs the package "@modelcontextprotocol/server": npm install @modelcontextprotocol/server',
+);
 
 async function importSdk(): Promise<McpServerSdk> {
   const [server, stdio] = await Promise.all([

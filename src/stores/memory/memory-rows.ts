@@ -48,7 +48,7 @@ export interface AgentRows {
   requests: Map<string, AgentRequest> | undefined;
   /** By id. */
   turns: Map<string, StoredTurn> | undefined;
-  /** The meanings of callers' keys; only for a root agent. */
+  /** The meanings of callers' keys and the inputs for open turns. */
   keys: Map<string, KeyMeaning> | undefined;
   timers: Map<string, Timer> | undefined;
   readonly children: AgentRows[];

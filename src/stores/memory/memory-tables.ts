@@ -12,7 +12,7 @@ import {
   type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
+import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import {
   type AddedRow,
@@ -231,6 +231,10 @@ export class MemoryTables implements Tables {
     const { turns } = this.#require(key);
     const turn = turns?.get(turnId);
     if (turns && turn) this.undo.set(turns, turnId, { ...turn, ...change });
+  }
+
+  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void {
+    this.undo.set(mapOf(this.#require(key), "keys"), steerId, meaning);
   }
 
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client, Pool, PoolClient } from "pg";
-import { backoffDelay, shortHash } from "../../base/index.ts";
+import { backoffDelay, optionalPackage, shortHash } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
 import type { Row } from "../rules/stored-values.ts";
 import { endsConnection, isWorthRepeating, translated } from "./postgres-errors.ts";
@@ -256,13 +256,7 @@ function warn(message: string): void {
   process.emitWarning(message, { code: "TROUPE_POSTGRES_DURABILITY" });
 }
 
-async function loaded(): Promise<{ readonly Client: typeof Client; readonly Pool: typeof Pool }> {
-  try {
-    const { default: pg } = await import("pg");
-    return pg;
-  } catch (error) {
-    throw new UnsupportedError('Postgres stores need the package "pg": npm install pg', {
-      cause: error,
-    });
-  }
-}
+const loaded = optionalPackage(
+  async () => (await import("pg")).default,
+  'Postgres stores need the package "pg": npm install pg',
+);

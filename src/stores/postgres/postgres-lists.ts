@@ -18,16 +18,21 @@ export class PostgresLists {
     const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
     const isNewest = order === "newest";
     const list = new ListQuery(this.#schema);
-    list.only`tenant = ${columnText(tenant, "tenant")}::text`;
+    list.only("tenant = ?::text", columnText(tenant, "tenant"));
     if (rootAgentId !== undefined) list.ofTree(tenant, rootAgentId);
-    if (sessionId !== undefined) list.only`session_id = ${columnText(sessionId, "session id")}::text`;
-    if (ownerId !== undefined) list.only`owner_id = ${columnText(ownerId, "owner id")}::text`;
-    if (!isNewest && after !== undefined) list.only`agent_id > ${columnText(after, "agent id")}::text`;
+    if (sessionId !== undefined) list.only("session_id = ?::text", columnText(sessionId, "session id"));
+    if (ownerId !== undefined) list.only("owner_id = ?::text", columnText(ownerId, "owner id"));
+    if (!isNewest && after !== undefined) list.only("agent_id > ?::text", columnText(after, "agent id"));
     if (place) {
       const { createdAt, agentId } = place;
-      list.only`created_at <= ${createdAt}::bigint AND (created_at < ${createdAt}::bigint OR agent_id > ${columnText(agentId, "agent id")}::text)`;
+      list.only(
+        "created_at <= ?::bigint AND (created_at < ?::bigint OR agent_id > ?::text)",
+        createdAt,
+        createdAt,
+        columnText(agentId, "agent id"),
+      );
     }
-    if (rootsOnly) list.only`parent IS NULL`;
+    if (rootsOnly) list.only("parent IS NULL");
     const sorting = isNewest ? "created_at DESC, agent_id" : "agent_id";
     const rows = await list.rows(query, "agent_id, record AS body FROM $agents", `ORDER BY ${sorting}`, limit);
     const records = rows.map((row) =>
@@ -44,19 +49,23 @@ export class PostgresLists {
   ): Promise<AgentRequest[]> {
     const { tenant, rootAgentId, agentId, turnId, ownerId, status } = filter;
     const list = new ListQuery(this.#schema);
-    list.only`tenant = ${columnText(tenant, "tenant")}::text`;
+    list.only("tenant = ?::text", columnText(tenant, "tenant"));
     if (agentId !== undefined) {
       list.ofTree(tenant, agentId);
-      list.only`agent_id = ${columnText(agentId, "agent id")}::text`;
+      list.only("agent_id = ?::text", columnText(agentId, "agent id"));
     }
     if (rootAgentId !== undefined) list.ofTree(tenant, rootAgentId);
-    if (turnId !== undefined) list.only`turn_id = ${columnText(turnId, "turn id")}::text`;
-    if (ownerId !== undefined) list.only`owner_id = ${columnText(ownerId, "owner id")}::text`;
+    if (turnId !== undefined) list.only("turn_id = ?::text", columnText(turnId, "turn id"));
+    if (ownerId !== undefined) list.only("owner_id = ?::text", columnText(ownerId, "owner id"));
     // A literal, so that Postgres uses an index of open requests.
-    if (status === "open") list.only`status = 'open'`;
-    else if (status !== undefined) list.only`status = ${status}::text`;
+    if (status === "open") list.only("status = 'open'");
+    else if (status !== undefined) list.only("status = ?::text", status);
     if (after) {
-      list.only`(opened_at, request_id) > (${after.openedAt}::bigint, ${columnText(after.requestId, "request id")}::text)`;
+      list.only(
+        "(opened_at, request_id) > (?::bigint, ?::text)",
+        after.openedAt,
+        columnText(after.requestId, "request id"),
+      );
     }
     const columns = "request_id AS sub, request AS body FROM $requests";
     const rows = await list.rows(query, columns, "ORDER BY opened_at, request_id", limit);
@@ -68,17 +77,22 @@ export class PostgresLists {
   async turns(query: Query, filter: TurnFilter, limit: number, place?: TurnListCursor): Promise<TurnRecord[]> {
     const { tenant, agentId, sessionId, ownerId, status } = filter;
     const list = new ListQuery(this.#schema);
-    list.only`tenant = ${columnText(tenant, "tenant")}::text`;
+    list.only("tenant = ?::text", columnText(tenant, "tenant"));
     if (agentId !== undefined) {
       list.ofTree(tenant, agentId);
-      list.only`agent_id = ${columnText(agentId, "agent id")}::text`;
+      list.only("agent_id = ?::text", columnText(agentId, "agent id"));
     }
-    if (sessionId !== undefined) list.only`session_id = ${columnText(sessionId, "session id")}::text`;
-    if (ownerId !== undefined) list.only`owner_id = ${columnText(ownerId, "owner id")}::text`;
-    if (status !== undefined) list.only`status = ${status}::text`;
+    if (sessionId !== undefined) list.only("session_id = ?::text", columnText(sessionId, "session id"));
+    if (ownerId !== undefined) list.only("owner_id = ?::text", columnText(ownerId, "owner id"));
+    if (status !== undefined) list.only("status = ?::text", status);
     if (place) {
       const { changedAt, turnId } = place;
-      list.only`changed_at <= ${changedAt}::bigint AND (changed_at < ${changedAt}::bigint OR turn_id > ${columnText(turnId, "turn id")}::text)`;
+      list.only(
+        "changed_at <= ?::bigint AND (changed_at < ?::bigint OR turn_id > ?::text)",
+        changedAt,
+        changedAt,
+        columnText(turnId, "turn id"),
+      );
     }
     const isOfUnfinished = status === "queued" || status === "open";
     const states = ["stop_reason IS NULL", "stop_reason IS NOT NULL"];
@@ -119,15 +133,20 @@ class ListQuery {
     this.#schema = schema;
   }
 
-  only(parts: TemplateStringsArray, ...values: readonly unknown[]): void {
-    let text = parts[0] ?? "";
-    for (const [at, value] of values.entries()) text += `$${this.#values.push(value)}${parts[at + 1] ?? ""}`;
-    this.#conditions.push(text);
+  /** Each question mark stands for the next value. */
+  only(condition: string, ...values: readonly unknown[]): void {
+    let at = 0;
+    this.#conditions.push(
+      condition.replaceAll("?", () => {
+        at += 1;
+        return `$${this.#values.push(values[at - 1])}`;
+      }),
+    );
   }
 
   ofTree(tenant: string, agentId: string): void {
     const [tenantColumn, root] = columnsOf(treeOf(tenant, agentId));
-    this.only`tree = (SELECT id FROM $trees WHERE tenant = ${tenantColumn}::text AND root = ${root}::text)`;
+    this.only("tree = (SELECT id FROM $trees WHERE tenant = ?::text AND root = ?::text)", tenantColumn, root);
   }
 
   async rows(query: Query, columns: string, order: string, limit: number) {

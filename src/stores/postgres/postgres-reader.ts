@@ -28,6 +28,7 @@ import { isDue } from "../rules/queries.ts";
 import {
   CorruptTimers,
   definitionIn,
+  fitting,
   integerOf,
   jsonOf,
   parsed,
@@ -52,6 +53,13 @@ const processSchema = z.object({
   clockOffset: z.number(),
   host: z.string().optional(),
   startedAt: z.number().optional(),
+});
+
+const steerSchema = z.object({
+  steer: z.enum(["posted", "taken", "deferred"]),
+  turnId: z.string(),
+  step: z.number().nullable(),
+  hash: z.string(),
 });
 
 const turnColumns =
@@ -269,25 +277,30 @@ export class PostgresReader {
     return row && requestIn(row);
   }
 
-  /** The turn or the decision of a tree that was made with a key. */
+  /** The input for an open turn, the turn or the decision that was made with a key. */
   async meaningOf(query: Query, { tenant, agentId }: AgentKey, text: string): Promise<KeyMeaning | undefined> {
-    const key = columnText(text, "key");
-    const [turn] = await this.#ofTree(query, tenant, agentId, {
-      select: "turn_id, hash FROM $turns",
-      where: "AND agent_id = $3::text AND md5(turn_key) = md5($4::text) AND turn_key = $4::text",
-      values: [columnText(agentId, "agent id"), key],
-    });
-    const where = `the turn of key ${text}`;
-    if (turn) {
-      return { turnId: textOfColumn(textColumn(turn, "turn_id", where)), hash: textColumn(turn, "hash", where) };
+    const [row] = await query(
+      this.#statement(
+        `WITH t AS (SELECT id FROM $trees WHERE tenant = $1::text AND root = $2::text)
+         SELECT 'steer' AS kind, turn_id, hash, state, step, null AS sub, null AS body FROM t JOIN $steers ON tree = t.id
+           WHERE agent_id = $3::text AND steer_id = $4::text
+         UNION ALL SELECT 'turn', turn_id, hash, null, null, null, null FROM t JOIN $turns ON tree = t.id
+           WHERE agent_id = $3::text AND md5(turn_key) = md5($4::text) AND turn_key = $4::text
+         UNION ALL SELECT 'request', turn_id, null, null, null, request_id, request FROM t JOIN $requests ON tree = t.id
+           WHERE md5(decision_key) = md5($4::text) AND decision_key = $4::text`,
+      ),
+      [...columnsOf(treeOf(tenant, agentId)), columnText(agentId, "agent id"), columnText(text, "key")],
+    );
+    if (!row) return undefined;
+    if (row["kind"] === "request") {
+      const { requestId, decidedWith } = requestIn(row);
+      return decidedWith && { requestId, turnId: decidedWith.turnId };
     }
-    const [row] = await this.#ofTree(query, tenant, agentId, {
-      select: "request_id AS sub, request AS body FROM $requests",
-      where: "AND md5(decision_key) = md5($3::text) AND decision_key = $3::text",
-      values: [key],
-    });
-    const { requestId, decidedWith } = (row && requestIn(row)) ?? {};
-    return requestId === undefined || !decidedWith ? undefined : { requestId, turnId: decidedWith.turnId };
+    const where = `the input of key ${text}`;
+    const turnId = textOfColumn(textColumn(row, "turn_id", where));
+    if (row["kind"] === "turn") return { turnId, hash: textColumn(row, "hash", where) };
+    const { state, step, hash } = row;
+    return fitting(steerSchema, { steer: state, turnId, step, hash }, where);
   }
 
   /** By number. */

@@ -117,6 +117,15 @@ const rowTables = {
     ],
     isUpdate: "turns",
   },
+  steers: {
+    keys: [agentKey, ["steer_id", "text"]],
+    values: [
+      ["state", "text"],
+      ["turn_id", "text"],
+      ["step", "int"],
+      ["hash", "text"],
+    ],
+  },
   timers: {
     keys: [agentKey, ["timer_id", "text"]],
     values: [
@@ -161,6 +170,7 @@ export const tablesOfTree = [
   "artifacts",
   "requests",
   "turns",
+  "steers",
   "timers",
   "definitions",
   "webhooks",

@@ -104,7 +104,9 @@ export class Missing {
 }
 
 /** Thrown by work that cannot share a transaction with the works before it; it becomes the first one of the next group. */
-export class NotTogether {}
+export class NotTogether {
+  readonly why = "it reads stored data";
+}
 
 /** The rows of a tree as stored under one version. */
 export class TreeCache {
@@ -221,24 +223,12 @@ export class WriteSession {
   }
 
   /** Changes a list. It need not be loaded: if it is read afterwards, it is loaded, and the work runs again. */
-  change<Kind extends "children" | "accounts">(
-    kind: Kind,
-    id: string,
-    ids: (before: readonly string[]) => string[],
-  ): void {
+  change(kind: "children" | "accounts", id: string, ids: (before: readonly string[]) => string[]): void {
     const key = `${kind}|${id}`;
-    const isKnown =
-      this.values.has(key) ||
-      this.#isRemoved ||
-      this.#cache.isWhole ||
-      this.#cache.version === 0 ||
-      this.#cache.rows.has(key);
-    if (!isKnown) {
-      this.undo.set(this.#blind, key, true);
-      return;
-    }
-    const before = this.live(kind, id)?.value ?? [];
-    this.put(kind, id, { value: ids(before as readonly string[]) } as LiveRows[Kind]);
+    const { isWhole, version, rows } = this.#cache;
+    const isKnown = this.values.has(key) || this.#isRemoved || isWhole || version === 0 || rows.has(key);
+    if (isKnown) this.put(kind, id, { value: ids(this.live(kind, id)?.value ?? []) });
+    else this.undo.set(this.#blind, key, true);
   }
 
   /** Lists that the group changed without knowing them. */

@@ -17,7 +17,7 @@ import {
   type TreeWebhooks,
   type TurnRecord,
 } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
+import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import {
   type AgentFilter,
@@ -93,14 +93,13 @@ export class PostgresTables implements StoreTables {
     const session = this.#writing(treeOf(tenant, agentId));
     const isNew = this.agent(record) === undefined;
     session.put("agent", agentId, { value: record });
-    const text = (id: string | null, what: string): string | null => (id === null ? null : columnText(id, what));
     session.write("agents", {
       key: [columnText(agentId, "agent id")],
       values: [
         columnText(tenant, "tenant"),
-        text(parentAgentId, "agent id"),
-        text(sessionId, "session id"),
-        text(ownerId, "owner id"),
+        columnTextOrNull(parentAgentId, "agent id"),
+        columnTextOrNull(sessionId, "session id"),
+        columnTextOrNull(ownerId, "owner id"),
         createdAt,
         JSON.stringify(record),
       ],
@@ -322,7 +321,7 @@ export class PostgresTables implements StoreTables {
       values: [
         columnText(tenant, "tenant"),
         columnText(turnId, "turn id"),
-        ownerId === undefined || ownerId === null ? null : columnText(ownerId, "owner id"),
+        columnTextOrNull(ownerId ?? null, "owner id"),
         status,
         openedAt,
         decidedWith ? columnText(decidedWith.key, "key of a decision") : null,
@@ -351,9 +350,9 @@ export class PostgresTables implements StoreTables {
       values: [
         columnText(turnId, "turn id"),
         columnText(tenant, "tenant"),
-        sessionId === null ? null : columnText(sessionId, "session id"),
-        ownerId === null ? null : columnText(ownerId, "owner id"),
-        key === null ? null : columnText(key, "turn key"),
+        columnTextOrNull(sessionId, "session id"),
+        columnTextOrNull(ownerId, "owner id"),
+        columnTextOrNull(key, "turn key"),
         hash,
         status,
         stopReason,
@@ -371,6 +370,16 @@ export class PostgresTables implements StoreTables {
     const [turn, tenant, session_, owner, turnKey, hash, , , openedAt] = opened.values;
     const fixed = [turn, tenant, session_, owner, turnKey, hash].map((value) => value ?? null);
     session.write("turns", { key: id, values: [...fixed, status, stopReason, openedAt ?? 0, changedAt] });
+  }
+
+  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void {
+    const { steer, turnId, step, hash } = meaning;
+    const session = this.#ofAgent(key);
+    session.putOther(keyOf(`key|${steerId}`, key), meaning);
+    session.write("steers", {
+      key: [columnText(key.agentId, "agent id"), columnText(steerId, "steer id")],
+      values: [steer, columnText(turnId, "turn id"), step, hash],
+    });
   }
 
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
@@ -555,11 +564,11 @@ export class PostgresTables implements StoreTables {
       key: [columnText(agentId, "agent id")],
       values: [
         epoch,
-        holder === null ? null : columnText(holder, "process id"),
+        columnTextOrNull(holder, "process id"),
         seq,
         at,
         sign,
-        batchId === null ? null : columnText(batchId, "batch id"),
+        columnTextOrNull(batchId, "batch id"),
         openRequests,
         work,
         isPlain(outcome) ? null : JSON.stringify(outcome),
@@ -656,6 +665,10 @@ export class PostgresTables implements StoreTables {
 /** Names a value of an agent among the values of its tenant's trees. */
 function keyOf(what: string, { tenant, agentId }: AgentKey): string {
   return `${what}|${JSON.stringify([tenant, agentId])}`;
+}
+
+function columnTextOrNull(id: string | null, what: string): string | null {
+  return id === null ? null : columnText(id, what);
 }
 
 function inboxKey(agentId: string, itemKey: string): [string, string] {

@@ -13,8 +13,20 @@ export function columnText(id: string, what: string): string {
 
 /** The id in a column. */
 export function textOfColumn(stored: string): string {
-  if (!stored.includes("\u0001")) return stored;
-  return stored.replaceAll(/\u0001([\u0001\u0002])/g, (_, kind: string) => (kind === "\u0001" ? "\u0000" : "\u0001"));
+  // The first part has no escape; the character after each escape tells what it stands for.
+  const [start = "", ...others] = stored.split("\u0001");
+  if (others.length === 0) return stored;
+  let text = start;
+  for (let at = 0; at < others.length; at += 1) {
+    const part = others[at] ?? "";
+    if (part.startsWith("\u0002")) text += `\u0001${part.slice(1)}`;
+    else {
+      // Two escapes in a row stand for NUL, with an empty part between them.
+      at += 1;
+      text += `\u0000${others[at] ?? ""}`;
+    }
+  }
+  return text;
 }
 
 /** Names a tree, or other rows that are stored like one: they are written in one transaction, under one version. */

@@ -363,7 +363,7 @@ function runTogether(
       if (error instanceof Missing) missing.push(error);
       else if (error instanceof NotTogether) {
         if (outcomes.length + missing.length === 0)
-          throw new InvariantError("the first work of a group cannot run alone");
+          throw new InvariantError(`the first work of a group cannot run alone: ${error.why}`);
         break;
       } else outcomes.push({ work, error });
     }

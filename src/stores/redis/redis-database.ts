@@ -4,11 +4,12 @@ import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import { holderOf } from "../rules/leases.ts";
-import type { OpenTurnOutcome, ProcessIdentity, StoredLook } from "../rules/outcomes.ts";
+import type { OpenTurnOutcome, ProcessIdentity, SteerOutcome, StoredLook } from "../rules/outcomes.ts";
+import { steer } from "../rules/steer.ts";
 import { type ChannelListener, PublishedLive } from "../rules/published-live.ts";
 import { PublishedWrites } from "../rules/published-writes.ts";
 import { lookAtTurn, openTurn } from "../rules/turns.ts";
-import type { RolledBackTree, Stores, TreeActivity, TreeHead, TurnCommand } from "../rules/ports.ts";
+import type { RolledBackTree, SteerCommand, Stores, TreeActivity, TreeHead, TurnCommand } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
@@ -181,14 +182,21 @@ export class RedisDatabase implements Database {
 
   /** The outcome includes the holder of the agent at the moment of the post, if the holder's process was seen recently. */
   async openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome> {
-    const inbox = this.#keys.treeOf(key.tenant, key.agentId).ofAgent("inbox", key.agentId);
     const open = (): OpenTurnOutcome => openTurn(this.#tables, key, command, now);
-    const outcome = await this.writeTo(key, open, (opened, { holders }) => {
-      const holder = this.#processes.get(holders.get(inbox) ?? "");
-      const isKnown = holder !== undefined && performance.now() < holder.until;
-      return isKnown && "posted" in opened ? { ...opened, holder: holder.process } : opened;
-    });
-    return deepFreeze(outcome);
+    return deepFreeze(await this.writeTo(key, open, (opened, { holders }) => this.#withHolder(key, opened, holders)));
+  }
+
+  /** Like `openTurn`. */
+  async steer(key: AgentKey, command: SteerCommand, now: number): Promise<SteerOutcome> {
+    const post = (): SteerOutcome => steer(this.#tables, key, command, now);
+    return deepFreeze(await this.writeTo(key, post, (posted, { holders }) => this.#withHolder(key, posted, holders)));
+  }
+
+  #withHolder<Outcome extends object>(key: AgentKey, outcome: Outcome, holders: ReadonlyMap<string, string>): Outcome {
+    const inbox = this.#keys.treeOf(key.tenant, key.agentId).ofAgent("inbox", key.agentId);
+    const holder = this.#processes.get(holders.get(inbox) ?? "");
+    const isKnown = holder !== undefined && performance.now() < holder.until;
+    return isKnown && "posted" in outcome ? { ...outcome, holder: holder.process } : outcome;
   }
 
   async holder(key: AgentKey): ReturnType<Stores["holder"]> {

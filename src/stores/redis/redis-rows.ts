@@ -101,6 +101,12 @@ const processRowSchema = z.object({
 });
 
 const meaningSchema = z.union([
+  z.object({
+    steer: z.enum(["posted", "taken", "deferred"]),
+    turnId: z.string(),
+    step: z.number().nullable(),
+    hash: z.string(),
+  }),
   z.object({ turnId: z.string(), hash: z.string() }),
   z.object({ turnId: z.string(), requestId: z.string() }),
 ]);

@@ -10,7 +10,7 @@ import {
   type StoredDefinition,
   type Timer,
 } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
+import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { wellFormed } from "../rules/stored-values.ts";
 import type { AddedRow, ArtifactMeta, Head, KeyMeaning, Tables, TurnChange } from "../rules/tables.ts";
@@ -188,6 +188,10 @@ export class RedisTables extends RedisAgents implements Tables {
     session.do("put", { key: session.tree.turns }, changed, JSON.stringify(change));
     const { ownerId, sessionId } = this.agent(key) ?? { ownerId: null, sessionId: null };
     this.#listTurn(session, { turnId, ownerId, sessionId }, change);
+  }
+
+  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void {
+    this.ofAgent(key).put(rowKinds.meaning(key.agentId, steerId), meaning);
   }
 
   meaningOf({ tenant, agentId }: AgentKey, text: string): KeyMeaning | undefined {

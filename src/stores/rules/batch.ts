@@ -8,6 +8,7 @@ import type {
   InboxItem,
   Message,
   OwnedFields,
+  SteerItem,
   StoredDefinition,
   Timer,
   TurnItem,
@@ -39,7 +40,9 @@ export interface SpawnOrder {
 /** Opens a turn without a caller's request, if no turn is open after the batch was applied. */
 export interface WakeOrder {
   /** The child whose end is the reason. The turn spends the remaining budget of the turn that started the child. */
-  readonly childId: string;
+  readonly childId?: string | undefined;
+  /** Messages of the conversation that are the turn's input: those that were meant for an earlier turn. Default: none. */
+  readonly inputMessageIds?: readonly string[] | undefined;
   readonly actorId: string | null;
 }
 
@@ -94,6 +97,8 @@ export interface Batch {
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
+  /** Acknowledged inputs that the open turn does not take in: each opens a turn behind the open and the queued ones. Default none. */
+  readonly deferred?: readonly SteerItem[] | undefined;
   /** Also releases the lease, even if work remains: inbox items wait for the next owner. Default: the owner keeps it. */
   readonly leaves?: boolean | undefined;
 }

@@ -20,6 +20,7 @@ import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { AddedRow, Tables, Work } from "./tables.ts";
+import { deferSteer, noteSteered } from "./steer.ts";
 import { addTurn, moveTurns } from "./turns.ts";
 
 /**
@@ -69,6 +70,11 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const { posted: woken, timers: alarms, accounts } = ledger.flush();
   if (closedTurnId !== null) ledger.close(turnAccountId(closedTurnId));
   for (const agentId of woken) posted.add(agentId);
+  noteSteered(tables, batch.key, entries);
+  for (const item of batch.deferred ?? []) {
+    deferSteer(tables, batch.key, item, moment.now);
+    posted.add(batch.key.agentId);
+  }
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
   const { cursor, follows }: AddedRow =
@@ -119,9 +125,9 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   if (!record || record.openTurnId !== null) return false;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { childId, actorId } = order;
-  // The turn has no budget of its own: it spends the remaining budget of the turn that started the child.
-  const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
+  const { childId, actorId, inputMessageIds } = order;
+  // A turn that a child wakes has no budget of its own: it spends the remaining budget of the turn that started the child.
+  const parentAccountId = childId && tables.account(key.tenant, agentAccountId(childId))?.parentId;
   const item: InboxItem = {
     kind: "turn",
     key: `turn:${turnId}`,
@@ -131,7 +137,8 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
     input: null,
     actorId,
     limits: null,
-    wokenBy: childId,
+    ...(childId === undefined ? {} : { wokenBy: childId }),
+    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
     ...(parentAccountId ? { parentAccountId } : {}),
   };
   const changed = { ...record, openTurnId: turnId, nextTurnNumber: number + 1 };

@@ -26,6 +26,7 @@ import { decide } from "./requests.ts";
 import { setBudget } from "./set-budget.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
+import { steer, steerOf } from "./steer.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 import { lookAtTurn, openTurn } from "./turns.ts";
 import { putWebhooks } from "./webhooks.ts";
@@ -43,6 +44,8 @@ export function databaseStores(kind: string, database: Database): Stores {
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
     createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
+    steer: (key, command, now) => write(() => steer(tables, key, command, now)),
+    readSteer: (key, keyOrId) => read(() => steerOf(tables, key, keyOrId)),
     lookAtTurn: (key, turnId, after) => read(() => lookAtTurn(tables, key, turnId, after)),
     pause: (key, by, now, { now: isHurried, steady } = {}) =>
       write(() => pause(tables, key, { by, isHurried, steady }, now)),

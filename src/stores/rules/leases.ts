@@ -137,7 +137,7 @@ function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
 
 /**
  * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a turn that a pause
- * prevents from starting and its abort, and all items that arrived before a root agent was started.
+ * prevents from starting with its abort and inputs, and all items that arrived before a root agent was started.
  */
 function isAnyActionable(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
@@ -145,7 +145,7 @@ function isAnyActionable(tables: Pick<Tables, "agent">, record: AgentRecord, inb
   const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
   return inbox.some((item) => {
     if (item.kind === "turn") return item.turnId === openTurnId && !isHeld(tables, record);
-    if (item.kind !== "abort" || item.turnId === null) return true;
+    if ((item.kind !== "abort" && item.kind !== "steer") || item.turnId === null) return true;
     if (item.turnId === openTurnId && !isBegun) return !isHeld(tables, record);
     return !queuedTurnIds.includes(item.turnId);
   });

@@ -8,6 +8,7 @@ import type {
   Lifecycle,
   Message,
   QueuedCall,
+  SteerItem,
   Timer,
 } from "../../state/index.ts";
 
@@ -155,6 +156,29 @@ export type OpenTurnOutcome =
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };
+
+/** The state of an input for an open turn. */
+export interface SteerMeaning {
+  /** `posted`: in the inbox. `taken`: part of the turn. `deferred`: it has opened the turn. */
+  readonly steer: "posted" | "taken" | "deferred";
+  readonly turnId: string;
+  /** The step whose model call sees the input; `null` unless it was taken in. */
+  readonly step: number | null;
+  readonly hash: string;
+}
+
+/** The outcome of an input for an open turn: that of `openTurn`, unless it was posted to that turn. */
+export type SteerOutcome =
+  | {
+      readonly type: "posted";
+      /** The open turn. */
+      readonly turnId: string;
+      readonly item: SteerItem;
+      readonly record: AgentRecord;
+      readonly posted: readonly string[];
+      readonly holder?: ProcessIdentity | undefined;
+    }
+  | OpenTurnOutcome;
 
 /** A turn's agent, and the data of the turn's result once it has ended. */
 export interface StoredLook {

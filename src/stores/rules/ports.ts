@@ -38,6 +38,8 @@ import type {
   ProcessIdentity,
   RegisteredProcess,
   SetBudgetOutcome,
+  SteerMeaning,
+  SteerOutcome,
   StoredLook,
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
@@ -73,6 +75,10 @@ export interface Stores {
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
 
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
+  /** Posts an input to the open turn. Without one, or for another turn, it opens a turn as `openTurn` with `ifBusy: "queue"` does. */
+  steer(key: AgentKey, command: SteerCommand, now: number): Promise<SteerOutcome>;
+  /** The state of an input by its key, or by its `steerId` if it has none; `undefined` if the agent has no such input. */
+  readSteer(key: AgentKey, keyOrId: string): Promise<SteerMeaning | undefined>;
   /**
    * Reads whether a turn has ended, and the data of its result; `undefined` if its agent has no record. `after`: the seq of an entry
    * before the turn's entries, if known.
@@ -280,6 +286,15 @@ export interface TurnCommand {
   readonly key?: TurnKey | undefined;
   /** Opens nothing: only returns the turn with the key. */
   readonly onlyKnown?: boolean | undefined;
+}
+
+/** An input for the open turn, with the parameters of the turn that it opens if it is not taken in. */
+export interface SteerCommand {
+  /** Identifies the command: a text that no other command has, and that is no key. */
+  readonly steerId: string;
+  /** The turn that is to take it in; default: the open one. */
+  readonly turnId?: string | undefined;
+  readonly turn: Omit<TurnCommand, "ifBusy" | "input" | "isFirst" | "inputMessageIds"> & { readonly input: Content };
 }
 
 /** A key that the caller chose for the turn, so that the command can be sent again. */

@@ -15,7 +15,7 @@ import type {
 } from "../../state/index.ts";
 import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
-import type { Committed, RegisteredProcess } from "./outcomes.ts";
+import type { Committed, RegisteredProcess, SteerMeaning } from "./outcomes.ts";
 import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.ts";
 import type {
   AgentFilter,
@@ -74,12 +74,13 @@ export interface WaiterChanges {
 export type TurnChange = Pick<TurnRecord, "status" | "stopReason" | "changedAt">;
 
 /**
- * The meaning of a key that a caller chose: a turn, with the hash of its parameters, or the decision on a request, with the turn of the
- * root agent in which it was made.
+ * The meaning of a key that a caller chose: a turn, with the hash of its parameters, the decision on a request, with the turn of the
+ * root agent in which it was made, or an input for an open turn.
  */
 export type KeyMeaning =
   | { readonly turnId: string; readonly hash: string }
-  | { readonly turnId: string; readonly requestId: string };
+  | { readonly turnId: string; readonly requestId: string }
+  | SteerMeaning;
 
 export interface ProcessRow extends RegisteredProcess {
   /** Distinguishes the process from a later one with the same pid; `null` if unknown. */
@@ -130,6 +131,8 @@ export interface Tables {
   moveTurn(key: AgentKey, turnId: string, change: TurnChange): void;
   /** `root`: the agent at the root of the tree, which stores the keys of all its turns and decisions. */
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined;
+  /** Adds or replaces an input for an open turn of the agent, which `meaningOf` then finds under its key or id. */
+  putSteer(key: AgentKey, keyOrId: string, meaning: SteerMeaning): void;
   /** Stores a definition under its hash, once per tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
   setTimer(timer: Timer): void;

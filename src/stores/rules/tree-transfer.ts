@@ -5,6 +5,7 @@ import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./commit.ts";
 import type { Committed } from "./outcomes.ts";
 import type { ImportOptions, ImportOutcome, KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
+import { restoreSteers } from "./steer.ts";
 import { isOfHash } from "./stored-values.ts";
 import { freshHead, type Head, type StoreTables } from "./tables.ts";
 
@@ -73,6 +74,10 @@ export function importTree(
   for (const agent of agents) putAgent(tables, agent);
   for (const account of accounts) putAccount(tables, tree, account);
   for (const turn of tree.turns) tables.putTurn(turn);
+  for (const { record, inbox } of agents) {
+    const own = rows.flatMap(({ agentId, entries }) => (agentId === record.agentId ? entries : []));
+    restoreSteers(tables, record, own, inbox);
+  }
   for (const definition of tree.definitions) tables.keepDefinition(tenant, rootAgentId, definition);
   const restored = tables.restoreRows(
     tenant,

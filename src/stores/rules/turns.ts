@@ -24,7 +24,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const found = tables.agent(key);
   if (!found) return { type: "notFound" };
   const { key: turnKey } = command;
-  const known = turnKey && knownTurn(tables, found, turnKey);
+  const known = turnKey && knownInput(tables, found, turnKey);
   if (known) return known;
   const { status } = found;
   if (command.onlyKnown || status === "created" || status === "shutdown") return { type: "refused", status };
@@ -35,9 +35,19 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
   // Aborting has changed the record.
   const record = tables.agent(key) ?? found;
-  const number = record.nextTurnNumber;
-  const turnId = turnIdOf(key.agentId, number);
-  const item = itemOf(command, { turnId, number, at: now });
+  const opened = queueTurn(tables, record, command, now);
+  const posted = [...new Set([key.agentId, ...aborted])];
+  return { type: openTurnId === null ? "opened" : "queued", ...opened, posted };
+}
+
+/** The fields of a turn that its caller chooses. */
+type AskedTurn = Omit<TurnCommand, "ifBusy"> & Pick<TurnItem, "steerId">;
+
+/** Opens a turn, or queues it behind the open and the queued ones. */
+export function queueTurn(tables: Tables, record: AgentRecord, asked: AskedTurn, now: number) {
+  const { openTurnId, nextTurnNumber: number } = record;
+  const turnId = turnIdOf(record.agentId, number);
+  const item = itemOf(asked, { turnId, number, at: now });
   const changed: AgentRecord = {
     ...record,
     nextTurnNumber: number + 1,
@@ -45,14 +55,13 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
     queuedTurnIds: openTurnId === null ? record.queuedTurnIds : [...record.queuedTurnIds, turnId],
   };
   tables.putAgent(changed);
-  tables.addToInbox(key, item);
-  addTurn(tables, changed, { turnId, number, key: turnKey }, now);
-  const posted = [...new Set([key.agentId, ...aborted])];
-  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
+  tables.addToInbox(record, item);
+  addTurn(tables, changed, { turnId, number, key: asked.key }, now);
+  return { turnId, number, item, record: changed };
 }
 
-function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" | "at">): TurnItem {
-  const { input, actorId, limits, trace, inputMessageIds, clientTools, settings, key } = command;
+function itemOf(asked: AskedTurn, turn: Pick<TurnItem, "turnId" | "number" | "at">): TurnItem {
+  const { input, actorId, limits, trace, inputMessageIds, clientTools, settings, key, steerId } = asked;
   return {
     kind: "turn",
     key: `turn:${turn.turnId}`,
@@ -65,8 +74,11 @@ function itemOf(command: TurnCommand, turn: Pick<TurnItem, "turnId" | "number" |
     ...(clientTools ? { clientTools: [...clientTools] } : {}),
     ...(settings ? { settings: settingsIn(settings) } : {}),
     ...(key ? { turnKey: key } : {}),
+    ...(steerId === undefined ? {} : { steerId }),
   };
 }
+
+type KnownInput = Extract<OpenTurnOutcome, { type: "known" | "conflict" }>;
 
 /** Aborts the open turn and the work below it for a new message. Returns the agents whose inbox got an item. */
 function supersede(
@@ -82,8 +94,8 @@ function supersede(
   return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
-/** The outcome for a command with a known key; `undefined` if the command is to open the turn. */
-function knownTurn(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnOutcome | undefined {
+/** The outcome for a command with a known key; `undefined` if the command is new. */
+export function knownInput(tables: Tables, record: AgentRecord, key: TurnKey): KnownInput | undefined {
   if (record.parentAgentId !== null) {
     throw new UnsupportedError(
       `agent ${record.agentId} is a subagent, but keys are only for turns of root agents; leave out the key`,

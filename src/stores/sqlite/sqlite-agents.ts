@@ -10,7 +10,7 @@ import type { Statement, StoredValue } from "./sqlite-statement.ts";
 const CAPACITY = 4000;
 
 /** Tables whose rows belong to an agent. */
-const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "inbox", "timers"];
+const agentTables = ["heads", "messages", "artifacts", "requests", "turns", "steers", "inbox", "timers"];
 const columns = "id, root, tenant, agent_id, record";
 
 /** The rows of agents and trees, with their integer keys. */

@@ -13,7 +13,7 @@ import type {
   TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
-import type { Committed } from "../rules/outcomes.ts";
+import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
 import {
@@ -42,6 +42,7 @@ import {
   SqliteRequests,
   SqliteWebhooks,
 } from "./sqlite-small-tables.ts";
+import { SqliteSteers } from "./sqlite-steers.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
 
 /** The tables in the file. Each kind of row has its own class; this one resolves tenant and agent id to the integer key. */
@@ -56,6 +57,7 @@ export class SqliteTables implements CandidateTables {
   readonly #pending: SqlitePending;
   readonly #requests: SqliteRequests;
   readonly #turns: SqliteTurns;
+  readonly #steers: SqliteSteers;
   readonly #projections: SqliteProjections;
   readonly #webhooks: SqliteWebhooks;
   readonly #definitions: SqliteDefinitions;
@@ -72,6 +74,7 @@ export class SqliteTables implements CandidateTables {
     this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
     this.#turns = new SqliteTurns(connection);
+    this.#steers = new SqliteSteers(connection);
     this.#projections = new SqliteProjections(connection);
     this.#webhooks = new SqliteWebhooks(connection);
     this.#definitions = new SqliteDefinitions(connection);
@@ -238,12 +241,17 @@ export class SqliteTables implements CandidateTables {
     this.#turns.move(this.#agents.required(key), turnId, change);
   }
 
+  putSteer(key: AgentKey, steerId: string, meaning: SteerMeaning): void {
+    this.#steers.put(this.#agents.required(key), steerId, meaning);
+  }
+
   meaningOf(root: AgentKey, text: string): KeyMeaning | undefined {
     const slot = this.#agents.find(root);
     const turn = slot && this.#turns.ofKey(slot, text);
     if (turn) return turn;
     const { requestId, decidedWith } = (slot && this.#requests.ofKey(slot, text)) ?? {};
-    return requestId === undefined || !decidedWith ? undefined : { requestId, turnId: decidedWith.turnId };
+    if (requestId !== undefined && decidedWith) return { requestId, turnId: decidedWith.turnId };
+    return slot && this.#steers.find(slot, text);
   }
 
   turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[] {

@@ -1,9 +1,8 @@
 import { setImmediate as loopTurn } from "node:timers/promises";
 import { createFakeClock, type FakeClock } from "../fake-clock.ts";
+import { QuietTurns } from "../quiet-turns.ts";
 import type { Reach } from "./reach.ts";
 
-/** Turns of the event loop without activity before time advances. */
-const QUIET_TURNS = 3;
 const LONGEST_STEP_MS = 1_000;
 /**
  * Time also advances after this many turns with only store calls, because an agent restored after each commit keeps
@@ -61,20 +60,19 @@ export async function passTime(
     isOver = true;
   };
   work.then(end, end);
-  let [seen, quiet] = [-1, 0];
+  const quietTurns = new QuietTurns();
   let [progress, since, turns] = [-1, clock.elapsed(), 0];
   while (!isOver && !world.isOver) {
     await reach.answered();
     await loopTurn();
     const activity = world.activity + reach.activity;
-    quiet = activity === seen ? quiet + 1 : 0;
-    seen = activity;
+    const isQuiet = quietTurns.turn(activity);
     turns += 1;
     if (world.progress !== progress) [progress, since, turns] = [world.progress, clock.elapsed(), 0];
     if (clock.elapsed() - since > stuckMs) return false;
     const next = clock.nextTimerAt() ?? Number.POSITIVE_INFINITY;
     const due = Math.max(1, Math.min(next - clock.now(), LONGEST_STEP_MS));
-    if (quiet < QUIET_TURNS) {
+    if (!isQuiet) {
       if (turns % BUSY_TURNS === 0) clock.advance(Math.min(due, BUSY_STEP_MS));
     } else {
       await world.idle?.(due);

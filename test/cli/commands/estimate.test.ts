@@ -112,4 +112,19 @@ describe("troupe estimate", () => {
     expect(noStore.notes.join("\n")).toContain("there is no store at");
     expect(noStore.code).toBe(2);
   });
+
+  it.each([
+    ["", "It must not be empty."],
+    ["none.json", "there is no file none.json"],
+    ["wrong.json", "is not valid JSON"],
+    ["list.json", "servers is not an object of servers"],
+    ["entry.json", "give either command or url"],
+  ])("refuses --mcp %j", async (name, words) => {
+    writeFileSync(join(folder, "wrong.json"), "{");
+    writeFileSync(join(folder, "list.json"), '{"servers":[]}');
+    writeFileSync(join(folder, "entry.json"), '{"servers":{"desk":{}}}');
+    const path = ["", "none.json"].includes(name) ? name : join(folder, name);
+    const { code, notes } = await troupe(["estimate", agentFile("now", "x"), "--store", store, "--mcp", path]);
+    expect([code, notes.join("\n")]).toEqual([2, expect.stringContaining(words)]);
+  });
 });

@@ -42,7 +42,8 @@ describe("eval", () => {
     const folder = folderForTest();
     const kept = join(folder, "runs", "kept.db");
     const json = join(folder, "reports", "now.json");
-    const { code, stdout, stderr } = await evaluate([deskFile, "--keep", kept, "--json", json, "--concurrency", "4"]);
+    const options = ["--keep", kept, "--json", json, "--concurrency", "4", "--max-cost", "100"];
+    const { code, stdout, stderr } = await evaluate([deskFile, ...options]);
     expect(stdout + stderr).toContain("20 cases, 20 runs: 100 % (84 % to 100 %) passed, $0.0");
     expect(code).toBe(0);
     expect(stderr).toMatch(/^pass {2}desk > refunds order 18 once {2}\d+ ms$/m);
@@ -149,10 +150,26 @@ describe("eval", () => {
     expect(readFileSync(page, "utf8")).toContain("3 cases");
   });
 
+  test.each(["1", "4"])("starts no case once --max-cost is spent, with a concurrency of %s", async (concurrency) => {
+    const json = join(folderForTest(), "now.json");
+    const command = [`${cases}/long.eval.ts`, deskFile, "--repeat", "2", "--json", json, "--concurrency", concurrency];
+    const { code, stdout, stderr } = await evaluate([...command, "--max-cost", "0.000001"]);
+    expect(code, stderr).toBe(1);
+    expect(stdout).toMatch(
+      /--max-cost is reached: \$0\.\d+ of \$0\.0+1 are spent; the cases that had not started were not/,
+    );
+    const { cases: ran, skipped } = JSON.parse(readFileSync(json, "utf8")) as EvalReport;
+    // One of the cases calls no model.
+    const paid = ran.flatMap(({ attempts }) => attempts).filter(({ tokens }) => tokens > 0);
+    expect(paid.length).toBeGreaterThanOrEqual(1);
+    expect(paid.length).toBeLessThanOrEqual(Number(concurrency));
+    expect(skipped.length).toBeGreaterThan(15);
+  });
+
   test("the example runs", async () => {
     const { code, stdout, stderr } = await evaluate(["examples/evals", "--repeat", "2"]);
     expect(code, stderr).toBe(0);
-    expect(stdout).toContain("5 cases, 10 runs: 100 %");
+    expect(stdout).toContain("6 cases, 12 runs: 100 %");
   });
 });
 
@@ -164,6 +181,8 @@ describe("eval: wrong values", () => {
     [["scripts"], "scripts has no eval file"],
     [[deskFile, "--repeat", "0"], "Expected a whole number from 1 to 1000."],
     [[deskFile, "--concurrency", "x"], "Expected a whole number from 1 to 100."],
+    [[deskFile, "--max-cost", "0"], "Expected a number above 0, in digits: 30, or 0.25."],
+    [[deskFile, "--max-cost", "much"], "Expected a number above 0, in digits: 30, or 0.25."],
     [[deskFile, "--min-pass", "80"], "Expected a number from 0 to 1, such as 0.8."],
     [[deskFile, "--min-pass", "-1"], "Expected a number from 0 to 1, such as 0.8."],
     [[deskFile, "--compare", "nowhere.json"], "nowhere.json"],

@@ -5,43 +5,10 @@ import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { reportLines } from "../../../src/cli/eval/eval-lines.ts";
-import {
-  compareReports,
-  type EvalAttempt,
-  type EvalReport,
-  isGoodEnough,
-  readReport,
-  reportJson,
-} from "../../../src/cli/eval/eval-report.ts";
+import { compareReports, isGoodEnough, readReport, reportJson } from "../../../src/cli/eval/eval-report.ts";
 import { junitXml, reportHtml } from "../../../src/cli/eval/report-files.ts";
+import { attempt, no, reportOf, yes } from "./reports.ts";
 
-function attempt(run: number, passed: boolean, more: Partial<EvalAttempt> = {}): EvalAttempt {
-  const agents = [{ kind: "case" as const, agentId: `case_${run}`, agentName: "desk" }];
-  return {
-    run,
-    passed,
-    failure: passed ? null : "expected 1, and it was 2",
-    durationMs: 10 + run,
-    cost: 0.001,
-    tokens: 100 + run,
-    steps: 2,
-    toolCalls: 1,
-    agents,
-    ...more,
-  };
-}
-
-function reportOf(passes: Readonly<Record<string, readonly boolean[]>>, more: Partial<EvalReport> = {}): EvalReport {
-  const cases = Object.entries(passes).map(([name, list]) => ({
-    file: "a.eval.ts",
-    name,
-    attempts: list.map((passed, index) => attempt(index + 1, passed)),
-  }));
-  return { format: "troupe.eval/1", createdAt: 0, repeat: 5, minPass: 0.8, cases, skipped: [], errors: [], ...more };
-}
-
-const yes = [true, true, true, true, true];
-const no = [false, false, false, false, false];
 const hostileText = `<script>alert("1")</script> ]]> & 'quoted' \u0000\u001b[31m \ud800`;
 
 describe("the pass rate", () => {

@@ -32,6 +32,15 @@ describe("fisherTest", () => {
   });
 });
 
+test("100,000 runs take no time", () => {
+  // 1 % less of 50,000 on each side is far outside of chance, 0.1 % is inside.
+  const half = { passed: 40_000, runs: 50_000 };
+  expect(fisherTest(half, { passed: 39_500, runs: 50_000 })).toBeCloseTo(0.000096, 5);
+  expect(fisherTest(half, { passed: 39_950, runs: 50_000 })).toBeGreaterThan(0.6);
+  expect(fisherTest(half, half)).toBeCloseTo(1, 6);
+  expect(fisherTest({ passed: 50_000, runs: 50_000 }, { passed: 0, runs: 50_000 })).toBe(0);
+});
+
 describe("permutationTest", () => {
   test("counts all permutations of few values", () => {
     expect(permutationTest([1, 2, 3, 4, 5], [11, 12, 13, 14, 15])).toBeCloseTo(2 / 252, 6);

@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { checkedAsk } from "./checked-ask.ts";
 import type { Message } from "troupe";
 import { messageSchema, traceEntrySchema } from "troupe/state";
-import { accountJsonSchema, agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
+import {
+  accountJsonSchema,
+  agentSchema,
+  artifactInfoSchema,
+  stubReportSchema,
+} from "../../../src/server/api/agent-json.ts";
 import { errorSchema, pageOf } from "../../../src/server/api/answers.ts";
 import { type RequestJson, turnSchema, turnSummarySchema } from "../../../src/server/api/turn-json.ts";
 import { type Frame, framesOf, served } from "./served.ts";
@@ -139,6 +144,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask(`GET /api/agents/${agentId}/accounts`)).as(pageOf(accountJsonSchema)).items.length).toBeGreaterThan(
     5,
   );
+  expect((await ask(`GET /api/agents/${agentId}/stubs`)).as(stubReportSchema).stubs).toEqual([]);
   expect((await ask("GET /api/agents?session=s")).body).toMatchObject({ items: [{ agentId }], next: null });
   const tree = await ask(`GET /api/trees/${agentId}`);
   expect(tree.body).toMatchObject({ cursor: expect.any(String), agents: [{ agentId }, {}], requests: [] });

@@ -95,6 +95,11 @@ function tables(schema: string): readonly string[] {
       WHERE owner_id IS NOT NULL AND stop_reason IS NOT NULL`,
     `CREATE INDEX turns_by_session ON ${schema}.turns (tenant, session_id, changed_at DESC, turn_id)
       WHERE session_id IS NOT NULL AND stop_reason IS NOT NULL`,
+    `CREATE TABLE ${schema}.steers (
+      tree bigint NOT NULL, agent_id ${id} NOT NULL, steer_id ${id} NOT NULL, state text NOT NULL, turn_id ${id} NOT NULL,
+      step int, hash text NOT NULL,
+      PRIMARY KEY (tree, agent_id, steer_id)
+    )`,
     `CREATE TABLE ${schema}.inbox (
       tree bigint NOT NULL, agent_id ${id} NOT NULL, item_key ${id} NOT NULL, n bigint GENERATED ALWAYS AS IDENTITY,
       item text NOT NULL,
@@ -128,7 +133,6 @@ function tables(schema: string): readonly string[] {
 
 /** For people. JSON in Postgres refuses NUL, so the views show a replacement character instead. */
 function views(schema: string): readonly string[] {
-  const json = (column: string): string => `replace(${column}, '\\u0000', '\\ufffd')::json`;
   return [
     `CREATE VIEW ${schema}.team AS
       SELECT tenant, agent_id, parent AS parent_agent_id, session_id, owner_id, created_at,
@@ -150,6 +154,10 @@ function views(schema: string): readonly string[] {
         json_array_elements(${json("entries")}) WITH ORDINALITY AS list (entry, place)
       ORDER BY tree, cursor, place`,
   ];
+}
+
+function json(column: string): string {
+  return `replace(${column}, '\\u0000', '\\ufffd')::json`;
 }
 
 export const firstTables: Migration = { number: 1, troupe: "0.1.0", statements: tables };

@@ -1,8 +1,9 @@
 import { firstTables } from "./001-tables.ts";
 import { ordersOfRows } from "./002-orders.ts";
+import { steersOfAgents } from "./003-steers.ts";
 import type { Migration } from "./sqlite-migration.ts";
 
 export type { Migration } from "./sqlite-migration.ts";
 
 /** In order; the last one creates the current layout. */
-export const migrations: readonly Migration[] = [firstTables, ordersOfRows];
+export const migrations: readonly Migration[] = [firstTables, ordersOfRows, steersOfAgents];
