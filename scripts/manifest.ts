@@ -17,6 +17,7 @@ export const lazyModules: readonly string[] = [
   "@pydantic/genai-prices",
   "@opentelemetry/api",
   "bullmq",
+  "croner",
   "gpt-tokenizer",
   "ioredis",
   "minisearch",

@@ -31,6 +31,7 @@ export function sidebar(): SidebarItem[] {
       "providers",
       "people",
       "subagents",
+      "schedules",
       "remote-agents",
       "mcp",
       "hooks",

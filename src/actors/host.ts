@@ -26,7 +26,7 @@ import type {
 import type { CacheWatch } from "./cache-watch.ts";
 import type { RecordedCall } from "./fork-rule.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
-import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import type { Auth, Slots, SpawnedChild, TurnSchedules } from "../tools/index.ts";
 
 /** Writes that are committed together with a fact. */
 export interface FactParts {
@@ -192,6 +192,8 @@ export interface Host {
   hasExcerpts(): boolean;
   /** One of the agent's own artifacts. */
   artifact(artifactId: string): Promise<Artifact | undefined>;
+  /** Later turns of the agent, as the call's code sees them. */
+  schedulesOf(call: Pick<CallState, "turnId" | "callId">): TurnSchedules;
   readonly viewers: Viewers;
   /** Runs the work in the async context of the code that requested the turn, or in that of no caller. */
   inContextOf<T>(turnId: string, work: () => T): T;

@@ -87,6 +87,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     },
     ask: (question) => new AskedRequest(question),
     bill: async (use) => await onLive(host, (live) => bill(live, call, use)),
+    schedules: host.schedulesOf(call),
   };
 }
 

@@ -107,6 +107,16 @@ Shows a page at a time, and below it the command for the next one. With --json t
 each line has a "cursor" for --after.
 `;
 
+export const schedule = `
+Examples:
+  $ npx troupe schedule list
+  $ npx troupe schedule show report --store ./jobs.db
+  $ npx troupe schedule add report "Write the report." --agent desk --cron "0 9 * * MON-FRI" --timezone Europe/Berlin
+  $ npx troupe schedule pause report --redis redis://127.0.0.1:6379
+
+The processes that run the agents open the turns at their times, for instance \`serve\` or a worker.
+`;
+
 const decided = `
 If a live process runs the agent, that process continues it. Otherwise this one does, with the file that the agent was
 started with or with --agents; --no-run only records the decision. A request is decided once: a later decision gets exit

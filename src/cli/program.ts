@@ -34,6 +34,7 @@ import { closeOpened } from "./opened-servers.ts";
 import { addMcpServeCommand } from "./mcp-serve-commands.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
+import { addScheduleCommands } from "./schedule-commands.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
@@ -130,6 +131,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addChatCommand(program, context, done);
   addRequestCommands(program, context, done);
+  addScheduleCommands(program, context, done);
   addServeCommand(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);

@@ -59,6 +59,7 @@ export type {
   OwnerRow,
   PageData,
   ProcessRow,
+  ScheduleRow,
   Prompt,
   PromptRow,
   QueueRow,

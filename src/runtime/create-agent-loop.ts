@@ -18,7 +18,8 @@ import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, taken, 
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
-import { DEFAULT_LEASE_MS, rootIdentity, refuseBackground } from "./create-runtime.ts";
+import { rootIdentity } from "./core/root-agents.ts";
+import { DEFAULT_LEASE_MS, refuseBackground } from "./create-runtime.ts";
 import type { Decide } from "./api/agent-types.ts";
 import { partOf } from "./api/roles.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";

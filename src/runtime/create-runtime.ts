@@ -1,4 +1,4 @@
-import { type AgentDefinition, assertGiven, collectDefinitions, isBackground, isDefinition } from "../agents/index.ts";
+import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
 import { createId, type OptionsSchema, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
   agentAccountId,
@@ -12,7 +12,6 @@ import {
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import {
-  type AgentIdentity,
   type AgentKey,
   type AgentRecord,
   DEFAULT_TENANT,
@@ -23,8 +22,10 @@ import {
   type TroupeEvent,
 } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
+import type { AlarmSource } from "./core/alarms.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
+import { knownDefinition, rootIdentity } from "./core/root-agents.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
 import { watchedStores } from "./core/watched-stores.ts";
 import {
@@ -46,10 +47,12 @@ import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-t
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
+import { DueSchedules } from "./schedules/due-schedules.ts";
+import { runScheduleNow, setSchedule } from "./schedules/runtime-schedules.ts";
+import { RunSchedules } from "./schedules/run-schedules.ts";
+import { StoredSchedules } from "./schedules/stored-schedules.ts";
 import { unsavedStores } from "./unsaved/unsaved-stores.ts";
 
-/** Maximum depth of a tree below a root agent, even if its subagents' own policies allow more. */
-const DEEPEST_TREE = 64;
 export const DEFAULT_LEASE_MS = 10_000;
 /** Number of trees read per query to bring their projections up to date. */
 const PAGE = 500;
@@ -73,12 +76,19 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
   const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock, auth: () => core.auth });
   const onSaved = copies && ((rootAgentId: string) => copies.look(rootAgentId));
   const stores = unsavedStores(durable, { clock, leaseMs, onSaved });
+  const dueNow: AlarmSource = {
+    what: "schedules",
+    fireDue: (report) => due.fireDue(report),
+    nextAt: () => due.nextAt(),
+  };
   const core: RuntimeCore = new RuntimeCore({
     ...options,
     ...ports,
     onCommitted: onSaved,
     onTurnEnded: copies && ((turnId) => copies.turnEnded(turnId)),
     onClosing: copies && (() => copies.close()),
+    schedules: part.role === "client" ? undefined : dueNow,
+    schedulesOf: (caller) => ofRuns.ofCall(caller),
     stores,
     tenant,
     leaseMs,
@@ -86,6 +96,15 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     part,
     priceBook: prices,
   });
+  const due = new DueSchedules(core);
+  const schedules = new StoredSchedules({
+    stores,
+    tenant,
+    clock,
+    assertOpen: () => core.assertOpen(),
+    onNext: (at) => core.noteSchedule(at),
+  });
+  const ofRuns = new RunSchedules(core, schedules);
   await started(core);
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.passivation.keys().filter((key) => isTreeChanged(writes, key));
@@ -119,6 +138,15 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
+    schedule: (key, options) => setSchedule({ core, schedules }, key, options),
+    unschedule: (key) => schedules.remove(key),
+    schedules: {
+      list: (options) => schedules.list(options),
+      get: (key) => schedules.get(key),
+      pause: (key) => schedules.pause(key),
+      resume: (key) => schedules.resume(key),
+      runNow: (key) => runScheduleNow({ core, schedules }, key),
+    },
     subscribe: (observer, options) => subscribe(core, observer, options),
     inspect: (observer) => {
       functionRule(observer, "runtime.inspect()");
@@ -135,7 +163,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       await copies?.projected(rootAgentId);
     },
     recover: () => recover(core, copies),
-    health: async (how) => await healthOf(core, healthOptionsOf(how)),
+    health: async (how) => await healthOf(core, due.overdue, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
     drain: async (how) => await core.drain(drainMsOf(how)),
     shutdown: async (how) => {
@@ -170,14 +198,9 @@ async function openAgent(
   asked: AgentDefinition | string,
   given?: AgentStartOptions,
 ): Promise<Agent> {
-  const name = isDefinition(asked) ? asked.name : textOfCaller(asked, "runtime.agent(): the definition's name");
-  const definition = core.definitions.get(name);
+  const definition = knownDefinition(core, asked, "runtime.agent()");
+  const { name } = definition;
   const options = startOptionsOf(given);
-  if (isDefinition(asked)) assertGiven(core.definitions, asked, "runtime.agent()");
-  if (!definition) {
-    const known = [...core.definitions.keys()].join(", ");
-    throw new NotFoundError(`unknown agent definition "${name}"; this runtime has ${known}`);
-  }
   if (options.stubs) assertStubbable(definition, core.definitions, options.stubs);
   const agentId = options.agentId ?? createId();
   const limits = limitsOf(options.budget);
@@ -242,30 +265,6 @@ function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: n
     const origin = role === "user" ? "user" : "model";
     return { id: `seed:${index}`, role, content, createdAt, origin };
   });
-}
-
-/** The identity of a new root agent: no parent, no account, all tools of its definition. */
-export function rootIdentity(core: RuntimeCore, definition: AgentDefinition, agentId: string): AgentIdentity {
-  return {
-    tenant: core.tenant,
-    agentId,
-    rootAgentId: agentId,
-    parentAgentId: null,
-    parentTurnId: null,
-    parentStep: null,
-    parentCallId: null,
-    depth: 0,
-    definition: definition.ref,
-    ownerId: null,
-    sessionId: null,
-    createdAt: core.clock.now(),
-    accountId: null,
-    parentAccountId: null,
-    grantedTools: null,
-    maxDepth: DEEPEST_TREE,
-    turnLimits: null,
-    metadata: {},
-  };
 }
 
 async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {

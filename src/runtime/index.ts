@@ -68,6 +68,14 @@ export type {
   RuntimeOptions,
   TreeSnapshot,
 } from "./api/runtime-types.ts";
+export type {
+  ScheduleListOptions,
+  ScheduleOptions,
+  Schedules,
+  ScheduleTimesOptions,
+} from "./api/schedule-types.ts";
+export { scheduleOptionsOf } from "./schedules/schedule-options.ts";
+export { StoredSchedules } from "./schedules/stored-schedules.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./api/runtime-health.ts";
 export type { Role, WorkSettings } from "./api/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";

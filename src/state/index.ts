@@ -23,6 +23,7 @@ export * from "./request.ts";
 export * from "./stored-definition.ts";
 export * from "./inbox.ts";
 export * from "./webhooks.ts";
+export * from "./schedule.ts";
 export * from "./call-end.ts";
 export * from "./trace.ts";
 export * from "./call-state.ts";

@@ -218,6 +218,10 @@ export class ReplayHost implements Host {
     return Promise.resolve(this.#artifacts.get(artifactId));
   }
 
+  schedulesOf(): never {
+    throw new UnsupportedError("a replay runs no tool");
+  }
+
   inContextOf<T>(_turnId: string, work: () => T): T {
     return work();
   }

@@ -29,6 +29,8 @@ export {
   type CheckedSpawn,
   checkedSpawn,
 } from "./run-context.ts";
+export type { ScheduleCaller, ScheduleTurnInput, ScheduleTurnLimits, TurnSchedules } from "./turn-schedules.ts";
+export { scheduleTurn, type ScheduleTurnOptions } from "./schedule-turn.ts";
 export {
   type ControlTool,
   type ControlToolName,

@@ -10,6 +10,7 @@ import {
 } from "./run-context.ts";
 import { nothingToRedact, redactDeep } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
+import type { ScheduleTurnInput, ScheduleTurnLimits } from "./turn-schedules.ts";
 
 export interface RevocableRun {
   readonly run: RunContext;
@@ -166,6 +167,17 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
     firstAct.isOver = true;
     return heard(async () => await run.bill(takeBill(use)));
   };
+  const act = <Result>(work: (run: RunContext) => Promise<Result>): Promise<Result> => {
+    const run = live();
+    firstAct.isOver = true;
+    return heard(async () => await work(run));
+  };
+  const schedules: RunContext["schedules"] = Object.freeze({
+    add: (input: ScheduleTurnInput, limits?: ScheduleTurnLimits) =>
+      act((run) => run.schedules.add(conceal(input), limits)),
+    list: () => act((run) => run.schedules.list()),
+    cancel: (key: string) => act((run) => run.schedules.cancel(key)),
+  });
   return {
     get agent() {
       return live().agent;
@@ -235,6 +247,9 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
     },
     get bill() {
       return live() && bill;
+    },
+    get schedules() {
+      return live() && schedules;
     },
   };
 }

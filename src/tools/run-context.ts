@@ -20,6 +20,7 @@ import {
   type TraceEntry,
 } from "../state/index.ts";
 import type { AskedRequest, AskInput, BillInput, ToolAnswer } from "./call-in-parts.ts";
+import type { TurnSchedules } from "./turn-schedules.ts";
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
@@ -177,6 +178,8 @@ export interface RunContext {
    * when it is stored. Rejects with `UnsupportedError` in a queued tool.
    */
   readonly bill: (use: BillInput) => Promise<void>;
+  /** Later turns of the agent itself. Its methods reject with `UnsupportedError` in a queued tool and in a stateless turn. */
+  readonly schedules: TurnSchedules;
 }
 
 /** The user or service on whose behalf a turn runs. */

@@ -32,6 +32,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "names where a fork left its origin": ["ForkedFrom"],
   "shows how the stubs of a session were used": ["stubReportOf"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
+  "lists and changes the schedules of a store": ["scheduleOptionsOf", "StoredSchedules"],
   "gives an input to an agent that another process runs": ["storedSteerOf", "SteerMeaning"],
   "changes a budget in the store if no process runs its agent": [
     "assertBudgetSet",

@@ -38,7 +38,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["work"],
     ["core"],
     ["handles"],
-    ["forks"],
+    ["forks", "schedules"],
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis", "postgres"], [""]],

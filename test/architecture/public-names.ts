@@ -12,12 +12,12 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     MessageCompaction MessageStore ModelCallIdentity ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
     NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
     PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel run
-    RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
+    RunContext RunOptions Runtime scheduleTurn RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError SessionStub StubMismatch StubMismatchError StubReport StubUse subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
     TurnInterruptedError
-    DeepPartial SteerAnswer SteerOptions TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    DeepPartial SteerAnswer TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
     windowHistory withoutTraces
   `),
   "troupe/react": words(`
@@ -35,7 +35,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     FinishReason forNextExecution Inference isEmpty isExhausted lastStepOf Lifecycle lifecycleSchema Limits limitsJson
     limitsOf limitsSchema LlmConfig MaterialisedExecution MaterialisedStep MaterialisedStepExecution MessageMetadata
     messageSchema modelRequestSchema modelResponseSchema NewAgentState newAgentState Remaining remaining RequestKind
-    RequestVerdict ResponseFormat shouldStop StepExecution stepExecutionJson stepExecutionSchema stepsOf StepType
+    RequestVerdict ResponseFormat Schedule ScheduledRun scheduleSchema shouldStop StepExecution stepExecutionJson stepExecutionSchema stepsOf StepType
     stepTypeOf stopReasonOf stopReasons stopReasonSchema stopSignalSchema storedErrorSchema strongestSignal
     SystemMessage ToolCallRequest ToolExecution toolExecutionJson toolExecutionSchema ToolMessage traceEntrySchema
     troupeEventSchema TroupeEventType TurnRecord turnRecordSchema unlimited usageOf usageSchema UserMessage viewAgentState wasForceStopped
@@ -66,7 +66,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     DecisionBody EvalRun Evals EvalsSource Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
     InspectorRoutesOptions InspectorServer InspectorServerOptions LiveEvent MessagePage MountedInspector OwnerRow ReportedRun
-    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch Scope
+    PageData pageOfRun ProcessRow Prompt PromptRow QueueRow RowView RunFile runFileSchema RunForkPoint RunForks RunHead RunPage RunReplay RunRow RunSummary runtimeActor RunWatch ScheduleRow Scope
     SearchHit SearchPage serveFeed serveInspector StartedInspector startInspector StartInspectorOptions storeActor
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnAnswer TurnBody
   `),
@@ -135,13 +135,14 @@ export const opaqueTypes: readonly string[] = words(
  * function, or reach them through their owner (`HookDrafts["beforeLlm"]`, `Runtime["role"]`).
  */
 export const unnamedTypes: readonly string[] = words(`
+  ScheduleOptions Schedules ScheduleTurnOptions TurnSchedules
   DefinitionRef MessageQuery RunQuery SearchQuery
   BudgetLeft FallbackModelOptions ModelTool RoutedModelOptions
   AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
-  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
+  AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError SteerOptions TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

@@ -18,6 +18,7 @@ import { pausingContract } from "./stores-pausing.contract.ts";
 import { queuedContract } from "./stores-queued.contract.ts";
 import { readsContract } from "./stores-reads.contract.ts";
 import { requestsContract } from "./stores-requests.contract.ts";
+import { schedulesContract } from "./stores-schedules.contract.ts";
 import { seedsContract } from "./stores-seeds.contract.ts";
 import { spawnContract } from "./stores-spawn.contract.ts";
 import { queuedAbortContract, supersedeContract } from "./stores-supersede.contract.ts";
@@ -143,6 +144,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("webhooks", () => {
       webhooksContract(subject);
+    });
+    describe("schedules", () => {
+      schedulesContract(subject);
     });
     describe("keys", () => {
       keysContract(subject);

@@ -53,6 +53,7 @@ const reads = [
   "/api/runs/desk/accounts",
   "/api/runs/desk/owners",
   "/api/queues",
+  "/api/schedules",
   "/api/runs/desk/export",
 ];
 const acts = [

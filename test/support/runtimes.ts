@@ -53,6 +53,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "every command in every situation",
   "all values passed to user code",
   "the queue for maxConcurrent",
+  "schedules",
   "one status in every API",
   "turn.settled, read repeatedly",
   "clientTools of a turn",

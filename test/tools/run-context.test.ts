@@ -48,6 +48,7 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     note: async () => undefined,
     ask: (question) => new AskedRequest(question),
     bill: async () => undefined,
+    schedules: { add: () => Promise.reject(new Error("no schedules")), list: async () => [], cancel: async () => true },
   };
 }
 
@@ -71,7 +72,7 @@ describe("a revocable run context (H6)", () => {
     lent.revoke();
     lent.revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
-    expect(fields).toHaveLength(23);
+    expect(fields).toHaveLength(24);
     for (const field of fields) {
       expect(() => run[field], field).toThrow(InvalidInputError);
       expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);

@@ -463,6 +463,21 @@ export const processRowSchema = feedProcessSchema.extend({
 });
 export type ProcessRow = DeepReadonly<z.infer<typeof processRowSchema>>;
 
+export const scheduleRowSchema = z.object({
+  key: z.string(),
+  /** Name of the definition. */
+  name: z.string(),
+  /** The agent of every run; `null` if each run has a new one. */
+  agentId: z.string().nullable(),
+  times: z.string(),
+  nextAt: time.nullable(),
+  isPaused: z.boolean(),
+  counts: z.object({ opened: count, busy: count, missed: count, failed: count }),
+  /** The newest runs, oldest first. */
+  runs: z.array(z.object({ at: time, outcome: z.string(), runId: z.string().nullable() })),
+});
+export type ScheduleRow = DeepReadonly<z.infer<typeof scheduleRowSchema>>;
+
 export const queueRowSchema = z.object({
   queue: z.string(),
   waiting: count,

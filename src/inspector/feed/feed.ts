@@ -15,6 +15,7 @@ import {
   type OwnerRow,
   type PageData,
   type ProcessRow,
+  type ScheduleRow,
   type Prompt,
   type PromptRow,
   type QueueRow,
@@ -34,6 +35,7 @@ import { type EvalsSource, shownEvalRuns, shownEvals } from "./evals.ts";
 import { forksOf } from "./forks.ts";
 import { machinesOf, transitionPage } from "./machines.ts";
 import { ownersOf, processRows, queueRows } from "./owners.ts";
+import { scheduleRows } from "./schedules.ts";
 import { pageData } from "./page-data.ts";
 import { promptOf, promptRows } from "./prompts.ts";
 import { messageQuerySchema, runQuerySchema, searchQuerySchema } from "./query-options.ts";
@@ -248,6 +250,11 @@ export class Feed {
   /** The processes of all sources. */
   async processes(): Promise<ProcessRow[]> {
     return (await Promise.all(this.#sources.all().map(processRows))).flat();
+  }
+
+  /** The schedules of all sources. */
+  async schedules(): Promise<ScheduleRow[]> {
+    return (await Promise.all(this.#sources.all().map(scheduleRows))).flat();
   }
 
   /** The queues of all sources; `null` if no source has queues. */

@@ -122,6 +122,7 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
     get("/api/runs/:/accounts", (_call, run = "") => feed.storedAccounts(run)),
     get("/api/runs/:/owners", async (_call, run = "") => ({ items: await feed.owners(run) })),
     get("/api/processes", async () => ({ items: await feed.processes() })),
+    get("/api/schedules", async () => ({ items: await feed.schedules() })),
     get("/api/queues", async () => {
       const items = await feed.queues();
       return items === null ? null : { items };

@@ -12,6 +12,7 @@ import type {
   Prompt,
   PromptRow,
   ProcessRow,
+  ScheduleRow,
   QueueRow,
   ForkBody,
   RowView,
@@ -88,6 +89,7 @@ export interface FeedClient {
   search(runId: string, text: string, query: SearchQuery): Promise<SearchPage>;
   storedAccounts(runId: string): Promise<StoredAccounts>;
   processes(): Promise<readonly ProcessRow[]>;
+  schedules(): Promise<readonly ScheduleRow[]>;
   /** `null` if the source has no queues. */
   queues(): Promise<readonly QueueRow[] | null>;
   /** The report of evals; `null` if the source has none. */

@@ -184,6 +184,7 @@ export function feedOfFile(page: PackedRun): FeedClient {
     },
     storedAccounts: async () => ({ cursor: lastCursor(), accounts, waiters: [] }),
     processes: async () => [],
+    schedules: async () => [],
     queues: async () => null,
     async artifact() {
       throw left("artifacts");

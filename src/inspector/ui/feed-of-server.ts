@@ -53,6 +53,7 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     search: (runId, text, { after, signal }) => get(`${run(runId)}/search`, { text, after }, signal),
     storedAccounts: (runId) => get(`${run(runId)}/accounts`),
     processes: async () => itemsOf(await get("/api/processes")),
+    schedules: async () => itemsOf(await get("/api/schedules")),
     queues: async () => {
       const answer = await get<ListAnswer<never> | null>("/api/queues");
       return answer === null ? null : itemsOf(answer);

@@ -22,6 +22,7 @@ import { Costs, filterOf, wordsOfSpent } from "./costs-view.tsx";
 import { addressOf, copyText, info, route } from "./page-state.ts";
 import { Processes } from "./processes-view.tsx";
 import { Origin, Stubbed } from "./fork-point.tsx";
+import { Schedules } from "./schedules-view.tsx";
 import { AskedTable, type Column } from "./tables.tsx";
 import { NewTalk } from "./talk-view.tsx";
 import { LongText, oneLine, plainText } from "./untrusted.tsx";
@@ -282,12 +283,13 @@ export function phaseOf({ status, owner, turn, stopReason, openRequests, turns }
   return status;
 }
 
-/** The processes that use the stores, and their queues. */
+/** The processes that use the stores, their queues and the schedules. */
 export function WorkersView({ feed }: { readonly feed: FeedClient }) {
   return (
     <main id="main" class="runs" tabIndex={-1}>
       <Processes feed={feed} />
       {info.value?.hasQueues === true && <Queues feed={feed} />}
+      <Schedules feed={feed} />
     </main>
   );
 }

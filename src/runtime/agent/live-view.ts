@@ -22,7 +22,7 @@ import {
   type WakingReport,
 } from "../../state/index.ts";
 import type { Committed, Stores } from "../../stores/index.ts";
-import type { Auth, Slots, SpawnedChild } from "../../tools/index.ts";
+import type { Auth, ScheduleCaller, Slots, SpawnedChild, TurnSchedules } from "../../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
@@ -33,7 +33,7 @@ import type { TurnFailures } from "./turn-failures.ts";
 
 type Lent = Pick<
   ActivationPorts,
-  "prices" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores"
+  "prices" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores" | "schedulesOf"
 >;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
@@ -187,6 +187,13 @@ export abstract class LiveView {
     return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
   }
 
+  schedulesOf({ turnId, callId }: Pick<CallState, "turnId" | "callId">): TurnSchedules {
+    const { agentId, parentAgentId, definition, ownerId, sessionId, forkedFrom } = this.identity;
+    const actorId = this.turn(turnId)?.actorId ?? null;
+    const agent = { agentId, parentAgentId, definition: definition.name, ownerId, sessionId };
+    return this.#lent.schedulesOf({ ...agent, actorId, turnId, callId, isFork: forkedFrom !== undefined });
+  }
+
   message(messageId: string): Message | undefined {
     return this.conversation.message(messageId);
   }
@@ -213,6 +220,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   readonly failures: TurnFailures;
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
+  schedulesOf(caller: ScheduleCaller): TurnSchedules;
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly inFlight: CallsInFlight;
   onLost(activation: Live): void;

@@ -88,9 +88,12 @@ export class TurnAuth {
   }
 
   /** Requests the credentials of the open turn again after a restart. */
-  async resume(identity: AgentIdentity, { actorId, turnId }: TurnState): Promise<void> {
+  async resume(
+    { agentId }: Pick<AgentIdentity, "agentId">,
+    { actorId, turnId }: Pick<TurnState, "actorId" | "turnId">,
+  ): Promise<void> {
     if (actorId === null || this.of(turnId)) return;
-    const auth = (await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "restart" })) ?? { actorId };
+    const auth = (await this.ask({ actorId, agentId, turnId, reason: "restart" })) ?? { actorId };
     this.keep(turnId, auth);
   }
 

@@ -26,6 +26,11 @@ export interface RuntimeHealth {
    * process noticed it. They do not make the process unhealthy, because no other process could continue them either.
    */
   readonly damaged: readonly { readonly agentId: string; readonly message: string; readonly since: number }[];
+  /**
+   * Schedules that are due for more than a minute because this process does not have their definition, and no other process has opened their
+   * turns. They do not make the process unhealthy: what is missing is a process with the definition.
+   */
+  readonly overdueSchedules: readonly { readonly key: string; readonly definition: string; readonly dueAt: number }[];
   /** How late an immediately due timer fired, in milliseconds. */
   readonly eventLoopDelayMs: number;
 }
@@ -70,7 +75,11 @@ export interface WatchedRuntime {
 }
 
 /** Never throws: each failure becomes a problem. */
-export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}): Promise<RuntimeHealth> {
+export async function healthOf(
+  core: WatchedRuntime,
+  overdueSchedules: RuntimeHealth["overdueSchedules"],
+  options: HealthOptions = {},
+): Promise<RuntimeHealth> {
   const { timeoutMs = DEFAULT_HEALTH_MS } = options;
   const [storesMs, queues, eventLoopDelayMs] = await Promise.all([
     storesAnswer(core, timeoutMs),
@@ -86,7 +95,8 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
   ];
   const answered = typeof storesMs === "number" ? storesMs : null;
   const { damaged } = core.damage;
-  return { isHealthy: problems.length === 0, problems, storesMs: answered, queues, damaged, eventLoopDelayMs };
+  const isHealthy = problems.length === 0;
+  return { isHealthy, problems, storesMs: answered, queues, damaged, overdueSchedules, eventLoopDelayMs };
 }
 
 /** How long the stores took in milliseconds, or the reason why they did not answer. */

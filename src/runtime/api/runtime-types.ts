@@ -4,7 +4,7 @@ import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { PriceTable } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { Json, AgentRecord, AgentRequest, TroupeEvent, TurnRecord } from "../../state/index.ts";
+import type { Json, AgentRecord, AgentRequest, Schedule, TroupeEvent, TurnRecord } from "../../state/index.ts";
 import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
@@ -12,6 +12,7 @@ import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
 import type { IdleOptions, Recovers, Role, WorkOf } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
+import type { ScheduleOptions, Schedules } from "./schedule-types.ts";
 import type { EventObserver } from "./turn-types.ts";
 
 /** The input of `resolveAuth`. */
@@ -199,6 +200,17 @@ export interface Runtime {
    * `isReplayed`: the same decision with this key was made before.
    */
   decide(requestId: string, decide: Decide): Promise<AgentRequest & { readonly isReplayed?: true }>;
+  /**
+   * Stores a schedule: at its times the processes of the deployment open one turn each. A schedule with that key and the same options is
+   * returned unchanged, so that a program can call this at every start; with other options it is replaced, and keeps its runs. The key has 1
+   * to 100 characters of A-Z a-z 0-9 . _ @ -. Rejects with `InvalidInputError` for invalid options and if no time is left, with
+   * `NotFoundError` for an unknown definition.
+   */
+  schedule(key: string, options: ScheduleOptions): Promise<Schedule>;
+  /** Removes a schedule. Turns that it has opened continue. Returns false if there is no schedule with that key. */
+  unschedule(key: string): Promise<boolean>;
+  /** Lists, pauses and resumes schedules. */
+  readonly schedules: Schedules;
   /**
    * Calls the observer with every event of every live agent, including ephemeral ones. `streams: false`: this observer does not
    * cause models to stream, and receives live parts of answers only while others read them; telemetry uses it. Default true.

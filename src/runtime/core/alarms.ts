@@ -25,27 +25,56 @@ const LOOK_AGAIN_MS = 5_000;
 const NOT_BEFORE_MS = 250;
 const TIMERS_AT_A_TIME = 1_000;
 
+/** Stored times at which something is to be done, by whichever live process finds them. */
+export interface AlarmSource {
+  /** Named in warnings. */
+  readonly what: string;
+  /** Handles everything that is due, and returns the timers that this has set. `report` is called with each failure. */
+  fireDue(report: (error: unknown) => void): Promise<readonly Timer[]>;
+  /** The next time at which to look, in wall-clock or steady time. */
+  nextAt(): Promise<number | undefined>;
+}
+
+/** The stored timers. `onDue` returns the timers that it has set. */
+export function timerSource(
+  stores: Pick<Stores, "dueTimers" | "nextTimerAt">,
+  clock: Clock,
+  onDue: (timer: Timer) => Promise<readonly Timer[]>,
+): AlarmSource {
+  return {
+    what: "timers",
+    nextAt: () => stores.nextTimerAt(),
+    fireDue: async (report) => {
+      const due = await stores.dueTimers(clock.now(), TIMERS_AT_A_TIME, clock.elapsed());
+      // In parallel: a timer that waits for its agent's activation must not delay the others.
+      const outcomes = await Promise.allSettled(due.map((timer) => onDue(timer)));
+      return outcomes.flatMap((outcome) => {
+        if (outcome.status === "fulfilled") return outcome.value;
+        report(outcome.reason);
+        return [];
+      });
+    },
+  };
+}
+
 /**
- * Fires stored timers that are due. Any live process may do so.
+ * Fires stored timers or schedules that are due. Any live process may do so.
  *
  * 1. It reads the store at least every 5 s of monotonic time, however the clock is set, and on every request.
- * 2. An early read is harmless, because the store decides which timers are due.
+ * 2. An early read is harmless, because the store decides what is due.
  */
 export class Alarms {
-  readonly #stores: Stores;
+  readonly #source: AlarmSource;
   readonly #clock: Clock;
-  readonly #onDue: (timer: Timer) => Promise<readonly Timer[]>;
   /** When the next read is due, by wall-clock time and by monotonic time. */
   readonly #armed = { now: alarmOff(), steady: alarmOff() };
   #isLooking = false;
   #isLookWanted = false;
   #closed = false;
 
-  /** `onDue` returns the timers that it has set. */
-  constructor(stores: Stores, clock: Clock, onDue: (timer: Timer) => Promise<readonly Timer[]>) {
-    this.#stores = stores;
+  constructor(source: AlarmSource, clock: Clock) {
+    this.#source = source;
     this.#clock = clock;
-    this.#onDue = onDue;
   }
 
   async start(): Promise<void> {
@@ -57,6 +86,11 @@ export class Alarms {
       if (isBySteadyTime(timer)) this.#armSteady(timer.dueAt);
       else this.#armNow(timer.dueAt);
     }
+  }
+
+  /** Looks at that time of the wall clock at the latest. */
+  noteTime(at: number): void {
+    this.#armNow(at);
   }
 
   /** Arms timers that other processes may have set. A write does not say which clock a timer uses, so both are armed. */
@@ -110,13 +144,7 @@ export class Alarms {
     try {
       while (this.#isLookWanted && !this.#closed) {
         this.#isLookWanted = false;
-        const due = await this.#stores.dueTimers(this.#clock.now(), TIMERS_AT_A_TIME, this.#clock.elapsed());
-        // In parallel: a timer that waits for its agent's activation must not delay the others.
-        const outcomes = await Promise.allSettled(due.map((timer) => this.#onDue(timer)));
-        for (const outcome of outcomes) {
-          if (outcome.status === "rejected") this.#report(outcome.reason);
-          else this.note(outcome.value);
-        }
+        this.note(await this.#source.fireDue((error) => this.#report(error)));
       }
     } finally {
       // A timer that stays due is fired by its agent's owner.
@@ -128,14 +156,14 @@ export class Alarms {
   async #armNext(notBeforeMs: number): Promise<void> {
     const { now, steady } = { now: this.#clock.now(), steady: this.#clock.elapsed() };
     this.#armSteady(steady + LOOK_AGAIN_MS);
-    const next = await this.#stores.nextTimerAt();
+    const next = await this.#source.nextAt();
     if (next === undefined) return;
     this.#armNow(Math.max(next, now + notBeforeMs));
     this.#armSteady(Math.max(next, steady + notBeforeMs));
   }
 
   #report(error: unknown): void {
-    if (!this.#closed) process.emitWarning(`timers could not be read: ${String(error)}`);
+    if (!this.#closed) process.emitWarning(`${this.#source.what} could not be read: ${String(error)}`);
   }
 }
 

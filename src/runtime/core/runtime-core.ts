@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { type Clock, processContext, Waiters, type WorkWatch } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
-import { LeaseLostError } from "../../errors/index.ts";
+import { LeaseLostError, UnsupportedError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type Timer } from "../../state/index.ts";
@@ -14,6 +14,7 @@ import {
   type ProcessIdentity,
   type Stores,
 } from "../../stores/index.ts";
+import type { ScheduleCaller, TurnSchedules } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Outage } from "../agent/committer.ts";
 import { Inspections } from "../agent/inspections.ts";
@@ -34,7 +35,7 @@ import { type SeenRecord, TurnWatch } from "../follow/turn-watch.ts";
 import { LiveAgents } from "../placement/live-agents.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
-import { Alarms, fireTimer } from "./alarms.ts";
+import { type AlarmSource, Alarms, fireTimer, timerSource } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
@@ -72,6 +73,8 @@ export class RuntimeCore implements TurnSource {
   /** Waiters for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
   readonly #alarms: Alarms;
+  /** `undefined` in a process that opens no turns of schedules. */
+  readonly #scheduleAlarms: Alarms | undefined;
   readonly processId = randomUUID();
   readonly random: () => number;
   readonly #closing = new AbortController();
@@ -136,7 +139,11 @@ export class RuntimeCore implements TurnSource {
       onStuck: (turnId, error) => this.#turns.fail(error, (id) => id === turnId),
     });
     this.waiting = new WaitingHold(stores.kind !== "memory");
-    this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
+    this.#alarms = new Alarms(
+      timerSource(stores, clock, (timer) => fireTimer(this, timer)),
+      clock,
+    );
+    if (options.schedules) this.#scheduleAlarms = new Alarms(options.schedules, clock);
     this.live = new LiveAgents({
       stores,
       part: this.part,
@@ -156,6 +163,7 @@ export class RuntimeCore implements TurnSource {
       contexts: this.contexts,
       failures: this.#failures,
       inspections: this.inspections,
+      schedulesOf: options.schedulesOf ?? (() => noSchedules),
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
       onRefused: (activation, error) => this.outage.refused(activation, error),
@@ -206,6 +214,7 @@ export class RuntimeCore implements TurnSource {
   #stop(): void {
     this.work.stop();
     this.#alarms.close();
+    this.#scheduleAlarms?.close();
     this.#stopWatching?.();
   }
 
@@ -241,6 +250,7 @@ export class RuntimeCore implements TurnSource {
     });
     this.#heartbeat.start();
     await this.#alarms.start();
+    await this.#scheduleAlarms?.start();
     this.#stopWatching = this.stores.onForeignWrite((writes) => {
       this.damage.heard(writes);
       this.#onForeignWrite(writes);
@@ -317,6 +327,11 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.note(timers);
   }
 
+  /** Opens the turns of a schedule at that time, which this process has stored. */
+  noteSchedule(at: number): void {
+    this.#scheduleAlarms?.noteTime(at);
+  }
+
   isLocal(turnId: string): boolean {
     const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
     // A queued turn, or one whose item is just being read, is not open in the machine yet.
@@ -360,6 +375,7 @@ export class RuntimeCore implements TurnSource {
   #onForeignWrite(writes: ForeignWrites): void {
     this.#attendPosts(writes);
     this.#alarms.heard(writes);
+    this.#scheduleAlarms?.heard(writes);
     this.#turns.lookForAll(writes);
     this.#steers.lookForAll(writes);
     for (const listener of this.#writeListeners) listener(writes);
@@ -390,6 +406,11 @@ export class RuntimeCore implements TurnSource {
   }
 }
 
+const refuseToSchedule = async (): Promise<never> => {
+  throw new UnsupportedError("a stateless turn cannot schedule later turns; use an agent of a runtime");
+};
+const noSchedules: TurnSchedules = { add: refuseToSchedule, list: refuseToSchedule, cancel: refuseToSchedule };
+
 /** The options of a runtime with all defaults filled in. */
 export interface CoreOptions extends RuntimeSettings {
   readonly stores: RuntimeStores;
@@ -403,6 +424,10 @@ export interface CoreOptions extends RuntimeSettings {
   readonly onCommitted?: ((rootAgentId: string) => void) | undefined;
   /** Called when a turn has ended in this process, before its credentials are dropped. */
   readonly onTurnEnded?: ((turnId: string) => void) | undefined;
+  /** The schedules whose turns this process opens. Default: none. */
+  readonly schedules?: AlarmSource | undefined;
+  /** The schedules that a tool call may set. Default: none. */
+  readonly schedulesOf?: ((caller: ScheduleCaller) => TurnSchedules) | undefined;
   /** Called before the stores are closed. */
   readonly onClosing?: (() => Promise<void>) | undefined;
 }

@@ -6,7 +6,7 @@ import { AlreadyOwnedError, LeaseLostError, NotFoundError, type StoreUnavailable
 import type { PriceBook } from "../../model/index.ts";
 import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
-import { createSlotsByTool } from "../../tools/index.ts";
+import { createSlotsByTool, type ScheduleCaller, type TurnSchedules } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Inspections } from "../agent/inspections.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
@@ -43,6 +43,7 @@ export interface LiveAgentsOptions {
   readonly contexts: TurnContexts;
   readonly failures: TurnFailures;
   readonly inspections: Inspections;
+  readonly schedulesOf: (caller: ScheduleCaller) => TurnSchedules;
   readonly restoreAfterCommit: boolean;
   /** Whether `mayDecide` is set; each request records it. */
   readonly guardsRequests: boolean;
@@ -91,6 +92,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     contexts,
     failures,
     viewersOf: (identity) => broadcast.viewersOf(identity),
+    schedulesOf: (caller) => options.schedulesOf(caller),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
       if (ended?.type === "child.ended") return { status: ended.outcome, text: ended.text };

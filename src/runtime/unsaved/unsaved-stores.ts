@@ -108,6 +108,13 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
     webhooks: (tenant, root) => durable.webhooks(tenant, root),
     putWebhooks: (webhooks, before) => durable.putWebhooks(webhooks, before),
     dueWebhooks: (tenant, now, limit) => durable.dueWebhooks(tenant, now, limit),
+    schedule: (tenant, key) => durable.schedule(tenant, key),
+    schedules: (filter) => durable.schedules(filter),
+    putSchedule: (schedule, before) => durable.putSchedule(schedule, before),
+    removeSchedule: (tenant, key) => durable.removeSchedule(tenant, key),
+    removeSchedules: (filter) => durable.removeSchedules(filter),
+    dueSchedules: (tenant, now, limit, after) => durable.dueSchedules(tenant, now, limit, after),
+    nextScheduleAt: (tenant, after) => durable.nextScheduleAt(tenant, after),
     onRolledBack: (listener) => durable.onRolledBack(listener),
     rest: (keys) => durable.rest?.(keys),
   };

@@ -49,6 +49,9 @@ export function queuedAttempt(
   const viewers = dependencies.broadcast.viewersOf(record);
   const notHere = (what: string, why: string): UnsupportedError =>
     new UnsupportedError(`run.${what}() was called in the queued tool "${call.name}": ${why}. Remove the queue`);
+  const refuseToSchedule = async (): Promise<never> => {
+    throw notHere("schedules", "only the process that owns its agent can schedule its turns");
+  };
   const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,
@@ -98,6 +101,7 @@ export function queuedAttempt(
     bill: async () => {
       throw notHere("bill", "only the process that owns its agent can charge its accounts");
     },
+    schedules: { add: refuseToSchedule, list: refuseToSchedule, cancel: refuseToSchedule },
   });
   return { clock, redact, contextOf };
 }

@@ -1,16 +1,18 @@
 import type { Account, Moment } from "../../budget/index.ts";
-import type {
-  AgentKey,
-  AgentRecord,
-  AgentRequest,
-  Artifact,
-  InboxItem,
-  JournalRow,
-  Message,
-  StoredDefinition,
-  Timer,
-  TreeWebhooks,
-  TurnRecord,
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  type InboxItem,
+  type JournalRow,
+  type Message,
+  type Schedule,
+  scheduleDueAt,
+  type StoredDefinition,
+  type Timer,
+  type TreeWebhooks,
+  type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import {
@@ -19,8 +21,11 @@ import {
   byAge,
   byChange,
   isRequestOf,
+  isScheduleOf,
   isTurnOf,
   type RequestFilter,
+  type ScheduleCursor,
+  type ScheduleFilter,
   type TurnFilter,
   type TurnListCursor,
 } from "../rules/queries.ts";
@@ -240,6 +245,50 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     const due = [...(this.rows.tenants.get(tenant)?.webhooks.values() ?? [])].filter(({ dueAt }) => dueAt <= now);
     return due.sort((one, other) => one.dueAt - other.dueAt).slice(0, limit);
   }
+
+  schedule(tenant: string, key: string): Schedule | undefined {
+    return this.rows.tenants.get(tenant)?.schedules.get(key);
+  }
+
+  putSchedule(schedule: Schedule): void {
+    this.undo.set(this.tenantRows(schedule.tenant).schedules, schedule.key, schedule);
+  }
+
+  removeSchedule(tenant: string, key: string): void {
+    this.undo.removeAll(this.tenantRows(tenant).schedules, [key]);
+  }
+
+  schedules(filter: ScheduleFilter, limit: number): Schedule[] {
+    const { tenant, after } = filter;
+    return [...(this.rows.tenants.get(tenant)?.schedules.values() ?? [])]
+      .filter((schedule) => (after === undefined || schedule.key > after) && isScheduleOf(filter, schedule))
+      .sort((one, other) => (one.key < other.key ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Schedule[] {
+    const cursors = this.#scheduleCursors(tenant)
+      .filter((cursor) => cursor.dueAt <= now && (!place || byDue(place, cursor) < 0))
+      .sort(byDue);
+    return cursors.slice(0, limit).flatMap(({ key }) => this.schedule(tenant, key) ?? []);
+  }
+
+  nextScheduleAt(tenant: string, after: number): number | undefined {
+    const times = this.#scheduleCursors(tenant).flatMap(({ dueAt }) => (dueAt > after ? dueAt : []));
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  /** The schedules that are due some time. */
+  #scheduleCursors(tenant: string): ScheduleCursor[] {
+    return [...(this.rows.tenants.get(tenant)?.schedules.values() ?? [])].flatMap((schedule) => {
+      const dueAt = scheduleDueAt(schedule);
+      return dueAt === null ? [] : { dueAt, key: schedule.key };
+    });
+  }
+}
+
+function byDue(one: ScheduleCursor, other: ScheduleCursor): number {
+  return one.dueAt - other.dueAt || (one.key < other.key ? -1 : Number(one.key > other.key));
 }
 
 /** The index of the first row whose cursor is above `cursor`. */

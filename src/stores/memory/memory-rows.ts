@@ -8,6 +8,7 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  Schedule,
   TreeWebhooks,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
@@ -89,6 +90,8 @@ export interface TenantRows {
   readonly projections: Map<string, Map<string, number>>;
   /** By root agent. */
   readonly webhooks: Map<string, TreeWebhooks>;
+  /** By key. */
+  readonly schedules: Map<string, Schedule>;
 }
 
 export interface MemoryRows {
@@ -108,6 +111,7 @@ export function emptyTenant(): TenantRows {
     treesOfAccounts: new Map(),
     projections: new Map(),
     webhooks: new Map(),
+    schedules: new Map(),
   };
 }
 

@@ -12,6 +12,7 @@ import { PostgresLists } from "./postgres-lists.ts";
 import type { CheckedOptions } from "./postgres-options.ts";
 import { PostgresReader } from "./postgres-reader.ts";
 import { PostgresRollbacks } from "./postgres-rollbacks.ts";
+import { PostgresSchedules } from "./postgres-schedules.ts";
 import { Missing, ReadSession } from "./postgres-session.ts";
 import { PostgresSubscriber } from "./postgres-subscriber.ts";
 import { AboutTree, PostgresTables } from "./postgres-tables.ts";
@@ -47,7 +48,7 @@ export class PostgresDatabase implements Database {
     this.#connection = new PostgresConnection(options);
     this.#reader = new PostgresReader(schema);
     this.#lists = new PostgresLists(schema);
-    this.#tables = new PostgresTables(this.#reader, this.#lists);
+    this.#tables = new PostgresTables(this.#reader, this.#lists, new PostgresSchedules(schema));
     this.#rollbacks = new PostgresRollbacks(this.#connection);
     let writes = 0;
     this.#queues = new TreeQueues({

@@ -140,6 +140,15 @@ const rowTables = {
     stored: "UPDATE SET cursor = greatest(stored.cursor, excluded.cursor)",
   },
   processes: { keys: [["process_id", "text"]], values: [["process", "text"]] },
+  schedules: {
+    keys: [["key", "text"]],
+    values: [
+      ["due_at", "bigint"],
+      ["agent_id", "text"],
+      ["owner_id", "text"],
+      ["schedule", "text"],
+    ],
+  },
   definitions: { keys: [["hash", "text"]], values: [["definition", "text"]], stored: "NOTHING" },
   webhooks: {
     keys: [],

@@ -12,6 +12,8 @@ import {
   type JournalRow,
   type Message,
   numberOfTurn,
+  type Schedule,
+  scheduleDueAt,
   type StoredDefinition,
   type Timer,
   type TreeWebhooks,
@@ -24,6 +26,8 @@ import {
   type AgentListCursor,
   isBySteadyTime,
   type RequestFilter,
+  type ScheduleCursor,
+  type ScheduleFilter,
   type TurnFilter,
   type TurnListCursor,
 } from "../rules/queries.ts";
@@ -42,6 +46,7 @@ import type {
 import type { Query } from "./postgres-query.ts";
 import type { PostgresLists } from "./postgres-lists.ts";
 import type { PostgresReader } from "./postgres-reader.ts";
+import { type PostgresSchedules, schedulesOf } from "./postgres-schedules.ts";
 import { emptyHeadRow, type HeadRow, ReadSession, WriteSession } from "./postgres-session.ts";
 import { columnText, processesTree, type TreeName, treeOf } from "./postgres-text.ts";
 
@@ -65,11 +70,13 @@ type Session = WriteSession | ReadSession | "finding its tree";
 export class PostgresTables implements StoreTables {
   readonly #reader: PostgresReader;
   readonly #lists: PostgresLists;
+  readonly #schedules: PostgresSchedules;
   #session: Session | undefined;
 
-  constructor(reader: PostgresReader, lists: PostgresLists) {
+  constructor(reader: PostgresReader, lists: PostgresLists, schedules: PostgresSchedules) {
     this.#reader = reader;
     this.#lists = lists;
+    this.#schedules = schedules;
   }
 
   /** Runs synchronous work in a session. */
@@ -548,6 +555,41 @@ export class PostgresTables implements StoreTables {
 
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
     return this.#ask("due webhooks", (query) => this.#reader.dueWebhooks(query, tenant, now, limit));
+  }
+
+  schedule(tenant: string, key: string): Schedule | undefined {
+    const load = (query: Query) => this.#schedules.find(query, tenant, key);
+    const session = this.#at(schedulesOf(tenant));
+    const name = `schedule|${tenant}|${key}`;
+    if (session instanceof ReadSession) return session.ask(name, load);
+    return this.#writing(schedulesOf(tenant)).other(name, load, undefined);
+  }
+
+  putSchedule(schedule: Schedule): void {
+    const { tenant, key, agentId, ownerId } = schedule;
+    const session = this.#writing(schedulesOf(tenant));
+    session.putOther(`schedule|${tenant}|${key}`, schedule);
+    const [agent, owner] = [columnTextOrNull(agentId, "agent id"), columnTextOrNull(ownerId, "owner id")];
+    const values = [scheduleDueAt(schedule), agent, owner, JSON.stringify(schedule)];
+    session.write("schedules", { key: [columnText(key, "schedule key")], values });
+  }
+
+  removeSchedule(tenant: string, key: string): void {
+    const session = this.#writing(schedulesOf(tenant));
+    session.putOther(`schedule|${tenant}|${key}`, undefined);
+    session.write("schedules", { key: [columnText(key, "schedule key")], values: null });
+  }
+
+  schedules(filter: ScheduleFilter, limit: number): Schedule[] {
+    return this.#ask(`schedules|${JSON.stringify(filter)}`, (query) => this.#schedules.list(query, filter, limit));
+  }
+
+  dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Schedule[] {
+    return this.#ask(`due schedules|${tenant}`, (query) => this.#schedules.due(query, tenant, now, { limit, place }));
+  }
+
+  nextScheduleAt(tenant: string, after: number): number | undefined {
+    return this.#ask(`next schedule|${tenant}`, (query) => this.#schedules.nextAt(query, tenant, after));
   }
 
   #headRow(key: AgentKey): HeadRow {

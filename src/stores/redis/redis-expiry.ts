@@ -1,6 +1,6 @@
 import type { RedisConnection } from "./redis-connection.ts";
 import type { ListedOfTree, RedisExpired } from "./redis-expired.ts";
-import { agentParts, type TreeKeys, treeParts } from "./redis-keys.ts";
+import { agentParts, isTreeTag, type TreeKeys, treeParts } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import { expireScript } from "./redis-scripts.ts";
@@ -46,7 +46,7 @@ export class RedisExpiry {
    * Schedules one check, however often the tree changes until then. A write by an owner needs no check, because the tree is not at rest.
    */
   changed({ tree, written }: TreeSession): void {
-    if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
+    if (this.#waiting.has(tree.tag) || !isTreeTag(tree.tag)) return;
     if ([...written.values()].some(({ value }) => isHeldHead(value))) return;
     const timer = setTimeout(() => this.#check(tree), CHECK_AFTER_MS);
     timer.unref();

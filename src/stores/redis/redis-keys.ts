@@ -51,6 +51,13 @@ export interface IndexKeys {
 }
 
 const GROUPS_KEPT = 10_000;
+/** Takes the place of a root agent in the tag of a tenant's schedules. */
+const schedulesName = ":schedules";
+
+/** Whether the tag belongs to agents, not to processes or schedules. */
+export function isTreeTag(tag: string): boolean {
+  return tag.includes("/") && !tag.endsWith(`/${schedulesName}`);
+}
 
 /** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces. */
 export interface TreeKeys {
@@ -83,6 +90,8 @@ export interface TreeKeys {
   /** Timers by due time. */
   readonly due: string;
   readonly projections: string;
+  /** The keys of a tenant's schedules; only in the group that `schedulesOf` returns. */
+  readonly schedules: string;
   /** The keys that expire while the tree is at rest. */
   readonly expiring: string;
   ofAgent(part: AgentPart, agentId: string): string;
@@ -128,6 +137,11 @@ export class RedisKeys {
   /** The registered processes, stored like a tree. */
   processes(): TreeKeys {
     return this.#group("processes");
+  }
+
+  /** The schedules of a tenant, stored like a tree. Encoded ids contain no colon, so no tree has this tag. */
+  schedulesOf(tenant: string): TreeKeys {
+    return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${schedulesName}`);
   }
 
   /**
@@ -208,6 +222,7 @@ export class RedisKeys {
       timers: `${base}timers`,
       due: `${base}due`,
       projections: `${base}projections`,
+      schedules: `${base}schedules`,
       expiring: `${base}expiring`,
       ofAgent: (part, agentId) => `${base}${part}:${wellFormed(agentId, "agent id")}`,
     };
@@ -224,6 +239,7 @@ export const fields = {
   account: (accountId: string): string => `account:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
   meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
+  schedule: (key: string): string => `schedule:${wellFormed(key, "schedule key")}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,

@@ -3,6 +3,8 @@ import {
   type AgentRecord,
   type AgentRequest,
   agentOfTurn,
+  type Schedule,
+  scheduleDueAt,
   type Timer,
   type TreeWebhooks,
   type TurnRecord,
@@ -14,11 +16,15 @@ import {
   byChange,
   isDue,
   isRequestOf,
+  isScheduleOf,
   isTurnOf,
   type RequestFilter,
+  type ScheduleCursor,
+  type ScheduleFilter,
   type TurnFilter,
   type TurnListCursor,
 } from "../rules/queries.ts";
+import { CorruptTimers } from "../rules/stored-values.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisIndexes } from "./redis-indexes.ts";
 import {
@@ -63,6 +69,7 @@ export class RedisLists {
   readonly #reader: RedisReader;
   readonly #indexes: RedisIndexes;
   readonly #correct: Corrections;
+  readonly #damaged = new CorruptTimers();
 
   constructor(
     connection: RedisConnection,
@@ -228,6 +235,38 @@ export class RedisLists {
     });
   }
 
+  /** A schedule and its places in both lists change in one transaction, so neither list is ever outdated. */
+  async schedules(filter: ScheduleFilter, limit: number): Promise<Schedule[]> {
+    const { tenant, after } = filter;
+    const group = this.#keys.schedulesOf(tenant);
+    const start = after === undefined ? undefined : { member: after, score: 0 };
+    const members = merged(pagesOf(this.#connection, [group.schedules], { by: "name", wanted: limit }), start);
+    return collected(members, limit, async (piece) => {
+      const found = await this.#reader.rows(
+        group,
+        piece.map(({ member }) => rowKinds.schedule(member)),
+      );
+      return found.filter((schedule) => isScheduleOf(filter, schedule));
+    });
+  }
+
+  async dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Promise<Schedule[]> {
+    const group = this.#keys.schedulesOf(tenant);
+    const start = place && { member: place.key, score: place.dueAt };
+    const order = { by: "score", wanted: limit, until: now } as const;
+    const members = merged(pagesOf(this.#connection, [group.due], order), start);
+    return collected(members, limit, async (piece) => {
+      const kinds = piece.map(({ member }) => rowKinds.schedule(member));
+      const found = await Promise.all(
+        kinds.map(
+          async (kind) => await this.#reader.row(group, kind).catch((error: unknown) => this.#damaged.report(error)),
+        ),
+      );
+      // It may have changed since the list was read.
+      return found.flatMap((schedule) => (schedule && isDueUntil(schedule, now) ? schedule : []));
+    });
+  }
+
   #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
     const keys = partitions.map((partition) => this.#keys.index("timers", partition).list);
     const order = { by: "score", wanted, ...(until === undefined ? {} : { until }) } as const;
@@ -266,6 +305,10 @@ export class RedisLists {
     }
     return found.slice(0, limit);
   }
+}
+
+function isDueUntil(schedule: Schedule, now: number): boolean {
+  return (scheduleDueAt(schedule) ?? Number.POSITIVE_INFINITY) <= now;
 }
 
 /** The shortest index that contains all results. */

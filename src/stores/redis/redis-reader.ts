@@ -106,6 +106,13 @@ export class RedisReader {
     return score;
   }
 
+  /** The lowest score above another one. */
+  async scoreAfter(key: string, after: number): Promise<number | undefined> {
+    const range = [key, `(${after}`, "+inf", "BYSCORE", "LIMIT", 0, 1, "WITHSCORES"] as const;
+    const [, score] = await this.#connection.run((client) => client.zrange(...range));
+    return score === undefined ? undefined : Number(score);
+  }
+
   /** A list and its version. */
   async listMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
     return this.#collection(rows, key, field, "LRANGE", (texts) => texts);

@@ -8,13 +8,23 @@ import {
   type InboxItem,
   type JournalRow,
   type Message,
+  type Schedule,
+  scheduleDueAt,
   type StoredDefinition,
   type Timer,
   type TreeWebhooks,
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
+import type {
+  AgentFilter,
+  AgentListCursor,
+  RequestFilter,
+  ScheduleCursor,
+  ScheduleFilter,
+  TurnFilter,
+  TurnListCursor,
+} from "../rules/queries.ts";
 import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, openedTurnPrefix, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
@@ -235,6 +245,41 @@ export class RedisReads extends RedisTables implements StoreTables {
 
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
     return this.ask("due webhooks", () => this.#lists.dueWebhooks(tenant, now, limit));
+  }
+
+  schedule(tenant: string, key: string): Schedule | undefined {
+    return this.at(this.keys.schedulesOf(tenant)).get(rowKinds.schedule(key));
+  }
+
+  putSchedule(schedule: Schedule): void {
+    const { tenant, key } = schedule;
+    const session = this.writing(this.keys.schedulesOf(tenant));
+    const { tree } = session;
+    const dueAt = scheduleDueAt(schedule);
+    session.put(rowKinds.schedule(key), schedule);
+    session.do("place", { key: tree.schedules }, key, "0");
+    if (dueAt === null) session.do("unplace", { key: tree.due }, key);
+    else session.do("place", { key: tree.due }, key, String(dueAt));
+  }
+
+  removeSchedule(tenant: string, key: string): void {
+    const session = this.writing(this.keys.schedulesOf(tenant));
+    const { tree } = session;
+    session.remove(rowKinds.schedule(key));
+    session.do("unplace", { key: tree.schedules }, key);
+    session.do("unplace", { key: tree.due }, key);
+  }
+
+  schedules(filter: ScheduleFilter, limit: number): Schedule[] {
+    return this.ask("schedules", () => this.#lists.schedules(filter, limit));
+  }
+
+  dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Schedule[] {
+    return this.ask("due schedules", () => this.#lists.dueSchedules(tenant, now, limit, place));
+  }
+
+  nextScheduleAt(tenant: string, after: number): number | undefined {
+    return this.ask("next schedule", () => this.reader.scoreAfter(this.keys.schedulesOf(tenant).due, after));
   }
 
   #listWebhooks(session: TreeSession, dueAt: number | undefined): void {

@@ -13,6 +13,8 @@ import {
   type JournalRow,
   type Message,
   readEntries,
+  type Schedule,
+  scheduleSchema,
   type Timer,
   timerSchema,
   type TreeWebhooks,
@@ -165,6 +167,15 @@ export const rowKinds = {
     field: fields.process(processId),
     what: `process ${processId}`,
     parse: (text, where) => processIn(text, where, processId),
+  }),
+  schedule: (key: string): RowKind<Schedule> => ({
+    field: fields.schedule(key),
+    what: `schedule ${key}`,
+    parse: (text, where) => {
+      const schedule = parsed(scheduleSchema, text, where);
+      if (schedule.key === key) return schedule;
+      throw new CorruptRecordError(`${where} is schedule ${schedule.key}; it is not changed`);
+    },
   }),
   timersFrom: {
     field: fields.timersFrom,

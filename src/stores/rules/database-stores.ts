@@ -23,6 +23,7 @@ import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { parseAgentCursor, type AgentFilter, type RequestFilter, parseTurnCursor, type TurnFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
+import { putSchedule, removeSchedule, removeSchedules } from "./schedules.ts";
 import { setBudget } from "./set-budget.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
@@ -110,6 +111,15 @@ export function databaseStores(kind: string, database: Database): Stores {
     webhooks: (tenant, root) => read(() => tables.webhooks(tenant, root)),
     putWebhooks: (webhooks, before) => write(() => putWebhooks(tables, webhooks, before)),
     dueWebhooks: (tenant, now, limit) => read(() => tables.dueWebhooks(tenant, now, countOf("limit", limit))),
+    schedule: (tenant, key) => read(() => tables.schedule(tenant, key)),
+    schedules: ({ limit = DEFAULT_LIST_LIMIT, ...filter }) =>
+      read(() => tables.schedules(filter, countOf("limit", limit))),
+    putSchedule: (schedule, before) => write(() => putSchedule(tables, schedule, before)),
+    removeSchedule: (tenant, key) => write(() => removeSchedule(tables, tenant, key)),
+    removeSchedules: (filter) => removeSchedules(database, filter),
+    dueSchedules: (tenant, now, limit, after) =>
+      read(() => tables.dueSchedules(tenant, now, countOf("limit", limit), after)),
+    nextScheduleAt: (tenant, after) => read(() => tables.nextScheduleAt(tenant, after)),
     live: database.live ?? new InProcessLiveChannel(),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),

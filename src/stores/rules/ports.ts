@@ -14,6 +14,7 @@ import type {
   Message,
   ModelTool,
   CallSettings,
+  Schedule,
   StopReason,
   StoredDefinition,
   Timer,
@@ -42,7 +43,15 @@ import type {
   SteerOutcome,
   StoredLook,
 } from "./outcomes.ts";
-import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
+import type {
+  AgentFilter,
+  MessageQuery,
+  RequestFilter,
+  ScheduleCursor,
+  ScheduleFilter,
+  TurnFilter,
+  UnattendedQuery,
+} from "./queries.ts";
 
 /**
  * The source of truth. One object per deployment; every adapter passes the same contract suite.
@@ -236,6 +245,23 @@ export interface Stores {
   /** Webhooks whose `dueAt` is up to `now`, earliest first. */
   dueWebhooks(tenant: string, now: number, limit: number): Promise<TreeWebhooks[]>;
 
+  schedule(tenant: string, key: string): Promise<Schedule | undefined>;
+  /** Ordered by key; at most `limit` (default 100). */
+  schedules(filter: ScheduleFilter): Promise<Schedule[]>;
+  /**
+   * Stores a schedule. Returns false and changes nothing unless `before` is the revision of the stored one with its key (null: there is
+   * none).
+   */
+  putSchedule(schedule: Schedule, before: string | null): Promise<boolean>;
+  /** Returns false if there is no such schedule. */
+  removeSchedule(tenant: string, key: string): Promise<boolean>;
+  /** Removes every schedule that matches the filter and returns their keys; `limit` does not apply. */
+  removeSchedules(filter: ScheduleFilter): Promise<string[]>;
+  /** Schedules that are not paused and whose `nextAt` is up to `now`, earliest first, then by key. */
+  dueSchedules(tenant: string, now: number, limit: number, after?: ScheduleCursor): Promise<Schedule[]>;
+  /** The earliest `nextAt` after a time among the schedules that are not paused. */
+  nextScheduleAt(tenant: string, after: number): Promise<number | undefined>;
+
   /** Transports data that is not stored to the followers of a tree. */
   readonly live: LiveChannel;
   /**
@@ -290,7 +316,7 @@ export interface TurnCommand {
 
 /** An input for the open turn, with the parameters of the turn that it opens if it is not taken in. */
 export interface SteerCommand {
-  /** Identifies the command: a text that no other command has, and that is no key. */
+  /** Identifies the command; unique, and with a space, so that it differs from every key. */
   readonly steerId: string;
   /** The turn that is to take it in; default: the open one. */
   readonly turnId?: string | undefined;

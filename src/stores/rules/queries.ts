@@ -1,6 +1,6 @@
 import type { Moment } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentKey, AgentRecord, AgentRequest, Timer, TurnRecord } from "../../state/index.ts";
+import type { AgentKey, AgentRecord, AgentRequest, Schedule, Timer, TurnRecord } from "../../state/index.ts";
 
 export interface AgentFilter {
   /** Only agents of this tenant. */
@@ -61,6 +61,25 @@ export interface TurnFilter {
    * beginning.
    */
   readonly after?: string | undefined;
+}
+
+export interface ScheduleFilter {
+  /** Only schedules of this tenant. */
+  readonly tenant: string;
+  /** Only schedules that run this agent. Default: all. */
+  readonly agentId?: string | undefined;
+  /** Only schedules of this owner. Default: of all owners. */
+  readonly ownerId?: string | undefined;
+  /** Maximum number of results, by key. Default 100. */
+  readonly limit?: number | undefined;
+  /** Continue after this key, which need not exist any more. Default: from the beginning. */
+  readonly after?: string | undefined;
+}
+
+/** A position in the order in which schedules are due. */
+export interface ScheduleCursor {
+  readonly dueAt: number;
+  readonly key: string;
 }
 
 export interface MessageQuery {
@@ -166,4 +185,9 @@ export function isBySteadyTime(timer: Timer): boolean {
 /** Whether the timer limits working time. */
 export function isOfWork(timer: Timer): boolean {
   return timer.kind === "limit" && timer.limit === "maxActiveMs";
+}
+
+export function isScheduleOf({ agentId, ownerId }: ScheduleFilter, schedule: Schedule): boolean {
+  if (agentId !== undefined && schedule.agentId !== agentId) return false;
+  return ownerId === undefined || schedule.ownerId === ownerId;
 }

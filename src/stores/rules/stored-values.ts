@@ -106,7 +106,7 @@ export function storedOutcome({ cursor, warnings, posted, timers }: Committed): 
   return isPlain ? undefined : { hasRow, warnings: [...warnings], posted: [...posted], timers: [...timers] };
 }
 
-/** A corrupt timer never fires, and does not prevent others from firing: it is reported once and not changed. */
+/** A corrupt timer or schedule never fires, and does not prevent others from firing: it is reported once and not changed. */
 export class CorruptTimers {
   readonly #reported = new Set<string>();
 
@@ -115,13 +115,16 @@ export class CorruptTimers {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof CorruptRecordError)) throw error;
-      const { message } = error;
-      if (!this.#reported.has(message)) {
-        this.#reported.add(message);
-        process.emitWarning(`${message}; it never fires`, { code: "TROUPE_CORRUPT_RECORD" });
-      }
-      return undefined;
+      return this.report(error);
     }
+  }
+
+  /** Rethrows any other error. */
+  report(error: unknown): undefined {
+    if (!(error instanceof CorruptRecordError)) throw error;
+    const { message } = error;
+    if (this.#reported.has(message)) return;
+    this.#reported.add(message);
+    process.emitWarning(`${message}; it never fires`, { code: "TROUPE_CORRUPT_RECORD" });
   }
 }

@@ -8,6 +8,7 @@ import type {
   InboxItem,
   JournalRow,
   Message,
+  Schedule,
   StoredDefinition,
   Timer,
   TreeWebhooks,
@@ -21,6 +22,8 @@ import type {
   AgentFilter,
   AgentListCursor,
   RequestFilter,
+  ScheduleCursor,
+  ScheduleFilter,
   TurnFilter,
   TurnListCursor,
   UnattendedQuery,
@@ -170,6 +173,16 @@ export interface StoreTables extends Tables {
   removeWebhooks(tenant: string, rootAgentId: string): void;
   /** Earliest first. */
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[];
+  schedule(tenant: string, key: string): Schedule | undefined;
+  /** Adds a schedule, or replaces the one with the same key. */
+  putSchedule(schedule: Schedule): void;
+  removeSchedule(tenant: string, key: string): void;
+  /** By key; only those after `filter.after`. */
+  schedules(filter: ScheduleFilter, limit: number): Schedule[];
+  /** Those whose `scheduleDueAt` is up to `now`, earliest first, then by key; only those after `place`, if given. */
+  dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Schedule[];
+  /** The earliest `scheduleDueAt` after a time. */
+  nextScheduleAt(tenant: string, after: number): number | undefined;
   accounts(tenant: string, rootAgentId: string): Account[];
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
   dueTimers(moment: Moment, limit: number): Timer[];

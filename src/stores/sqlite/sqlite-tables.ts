@@ -10,12 +10,21 @@ import type {
   Message,
   StoredDefinition,
   Timer,
+  Schedule,
   TreeWebhooks,
   TurnRecord,
 } from "../../state/index.ts";
 import type { Committed, SteerMeaning } from "../rules/outcomes.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
-import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
+import type {
+  AgentFilter,
+  AgentListCursor,
+  RequestFilter,
+  ScheduleCursor,
+  ScheduleFilter,
+  TurnFilter,
+  TurnListCursor,
+} from "../rules/queries.ts";
 import {
   type AddedRow,
   type ArtifactMeta,
@@ -42,6 +51,7 @@ import {
   SqliteRequests,
   SqliteWebhooks,
 } from "./sqlite-small-tables.ts";
+import { SqliteSchedules } from "./sqlite-schedules.ts";
 import { SqliteSteers } from "./sqlite-steers.ts";
 import { SqliteTurns } from "./sqlite-turns.ts";
 
@@ -60,6 +70,7 @@ export class SqliteTables implements CandidateTables {
   readonly #steers: SqliteSteers;
   readonly #projections: SqliteProjections;
   readonly #webhooks: SqliteWebhooks;
+  readonly #schedules: SqliteSchedules;
   readonly #definitions: SqliteDefinitions;
   readonly #candidates: SqliteCandidates;
 
@@ -77,6 +88,7 @@ export class SqliteTables implements CandidateTables {
     this.#steers = new SqliteSteers(connection);
     this.#projections = new SqliteProjections(connection);
     this.#webhooks = new SqliteWebhooks(connection);
+    this.#schedules = new SqliteSchedules(connection);
     this.#definitions = new SqliteDefinitions(connection);
     this.#candidates = new SqliteCandidates(connection);
   }
@@ -380,6 +392,30 @@ export class SqliteTables implements CandidateTables {
 
   dueWebhooks(tenant: string, now: number, limit: number): TreeWebhooks[] {
     return this.#webhooks.due(tenant, now, limit);
+  }
+
+  schedule(tenant: string, key: string): Schedule | undefined {
+    return this.#schedules.find(tenant, key);
+  }
+
+  putSchedule(schedule: Schedule): void {
+    this.#schedules.put(schedule);
+  }
+
+  removeSchedule(tenant: string, key: string): void {
+    this.#schedules.remove(tenant, key);
+  }
+
+  schedules(filter: ScheduleFilter, limit: number): Schedule[] {
+    return this.#schedules.list(filter, limit);
+  }
+
+  dueSchedules(tenant: string, now: number, limit: number, place?: ScheduleCursor): Schedule[] {
+    return this.#schedules.due(tenant, now, limit, place);
+  }
+
+  nextScheduleAt(tenant: string, after: number): number | undefined {
+    return this.#schedules.nextAt(tenant, after);
   }
 
   #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {

@@ -13,6 +13,7 @@ const well: RuntimeHealth = {
   storesMs: 2,
   queues: { isHealthy: true, roundTripMs: 5, problems: [] },
   damaged: [],
+  overdueSchedules: [],
   eventLoopDelayMs: 0,
 };
 const counted: RuntimeMetrics = {

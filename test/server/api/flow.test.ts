@@ -158,6 +158,14 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask(`POST /api/agents/${agentId}/turns/5/abort`, { body: { reason: "late" } })).body).toMatchObject({
     status: "completed",
   });
+  for (const [number, path] of [
+    [6, "steer"],
+    [7, "turns/5/steer"],
+  ] as const) {
+    const steered = await ask(`POST /api/agents/${agentId}/${path}`, { body: { input: "chat" } });
+    expect(steered.body).toMatchObject({ status: "queued", number });
+    await ask(`GET /api/agents/${agentId}/turns/${number}`, wait);
+  }
   expect((await ask("POST /api/tickets", { body: { rootAgentId: agentId } })).status).toBe(201);
   expect((await ask("GET /api/openapi.json", { token: null })).body).toMatchObject({ openapi: "3.1.1" });
   expect((await ask("GET /api/docs", { token: null })).headers.get("content-type")).toMatch("text/html");

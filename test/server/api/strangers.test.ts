@@ -25,6 +25,8 @@ const unknown: Ids = {
 /** The input of a stranger for each route that names data: the query and the body. */
 const inputs: Readonly<Record<string, (ids: Ids) => { readonly query?: string; readonly body?: unknown }>> = {
   startTurn: () => ({ body: { input: "chat" } }),
+  steerAgent: () => ({ body: { input: "chat" } }),
+  steerTurn: () => ({ body: { input: "chat" } }),
   decideRequest: ({ argumentsHash }) => ({ body: { verdict: "approved", argumentsHash } }),
   createTicket: ({ agentId }) => ({ body: { rootAgentId: agentId } }),
   listRequests: ({ agentId }) => ({ query: `?root=${agentId}` }),

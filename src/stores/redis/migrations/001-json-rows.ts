@@ -11,6 +11,7 @@ import type { Migration } from "./migration.ts";
  * - `{tenant/root}:agents`, `:accounts`, `:waiters`, `:requests`, `:open`, `:turns`, `:changes`, `:definitions`, `:timers`, `:due`,
  *   `:projections`, and for each agent `:inbox:ID`, `:messages:ID`, `:order:ID`, `:index:ID`, `:artifacts:ID`, `:contents:ID`.
  * - `{processes}:rows` and so on: the registered processes, stored like a tree; `{processes}:layout`.
+ * - `{tenant/:schedules}:rows`, `:schedules` and `:due`: the schedules of a tenant, their keys, and when they are due.
  * - `{hints-N}:LIST:TENANT…`, sorted sets, and `{hints-N}:LIST-told:…`, hashes with the time of each member's last write.
  *
  * All values are JSON objects with named fields, checked by schema when they are read. An empty prefix needs no change.

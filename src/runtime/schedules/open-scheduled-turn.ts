@@ -1,0 +1,148 @@
+import { createHash } from "node:crypto";
+import { faultPoint, wordsOfThrown } from "../../base/index.ts";
+import { type Budget, limitsOf } from "../../budget/index.ts";
+import {
+  AgentBusyError,
+  AlreadyOwnedError,
+  InvalidInputError,
+  NotFoundError,
+  TransientError,
+  TroupeError,
+} from "../../errors/index.ts";
+import type { AgentRecord, Schedule, ScheduledRun } from "../../state/index.ts";
+import { knownDefinition, rootIdentity } from "../core/root-agents.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+import { AgentHandle } from "../handles/agent-handle.ts";
+import { startElsewhere } from "../handles/agent-lifecycle.ts";
+
+/** From this number of queued turns on, the agent counts as busy even if its schedule queues turns. */
+const MOST_QUEUED = 100;
+
+/** A time in a form that ids may contain: `20270301T090000Z`. */
+export function compactTime(at: number): string {
+  return new Date(at)
+    .toISOString()
+    .replaceAll(/[-:]|\.000/g, "")
+    .replace(".", "");
+}
+
+/** The id of the agent that runs a schedule at that time. */
+export function agentOfRun({ key, agentId }: Pick<Schedule, "key" | "agentId">, at: number): string {
+  return agentId ?? `${key}-${compactTime(at)}`;
+}
+
+/** The key of the turn of that time. Whichever process opens it, and however often, the agent has one turn with this key. */
+export function turnKeyOfRun({ key }: Pick<Schedule, "key">, at: number): string {
+  return `schedule:${key}@${new Date(at).toISOString()}`;
+}
+
+/** What came of one time, and whether this call opened the turn. */
+export interface OpenedRun {
+  readonly run: ScheduledRun;
+  readonly isNew: boolean;
+}
+
+/**
+ * Opens the turn of one time, or finds it opened. A process that is killed anywhere in between leaves the same call to another one. Rejects
+ * with errors after which the same call may succeed later; all others make the run `failed`.
+ */
+export async function openRun(core: RuntimeCore, schedule: Schedule, at: number): Promise<OpenedRun> {
+  const agentId = agentOfRun(schedule, at);
+  const of = { at, agentId } as const;
+  const handled = (): number => core.clock.now();
+  try {
+    const opened = await openScheduledTurn(core, schedule, at);
+    if (opened === "busy") return { run: { ...of, handledAt: handled(), outcome: "busy", turnId: null }, isNew: false };
+    const { turnId, isNew } = opened;
+    return { run: { ...of, handledAt: handled(), outcome: "opened", turnId }, isNew };
+  } catch (error) {
+    if (mayStillSucceed(error)) throw error;
+    const message = wordsOfThrown(error);
+    return { run: { ...of, handledAt: handled(), outcome: "failed", turnId: null, message }, isNew: false };
+  }
+}
+
+/** `AlreadyOwnedError`: another process starts the agent at this moment, or died while it did. */
+function mayStillSucceed(error: unknown): boolean {
+  return error instanceof TransientError || error instanceof AlreadyOwnedError || !(error instanceof TroupeError);
+}
+
+async function openScheduledTurn(
+  core: RuntimeCore,
+  schedule: Schedule,
+  at: number,
+): Promise<{ readonly turnId: string; readonly isNew: boolean } | "busy"> {
+  const { input, actorId, budget } = schedule;
+  const limits = budget === null ? null : limitsOf(budget as Budget);
+  const key = core.keyOf(agentOfRun(schedule, at));
+  const record = await startedAgent(core, schedule, key.agentId);
+  const text = turnKeyOfRun(schedule, at);
+  const command = {
+    input,
+    actorId,
+    limits,
+    ifBusy: schedule.ifBusy === "skip" || record.queuedTurnIds.length >= MOST_QUEUED ? "refuse" : "queue",
+    // The key is the whole meaning: a schedule that was changed after it had opened the turn does not open another one.
+    key: { text, hash: createHash("sha256").update(text).digest("hex") },
+  } as const;
+  const outcome = await core.stores.openTurn(key, command, core.clock.now());
+  faultPoint("schedule.opened");
+  switch (outcome.type) {
+    case "busy":
+      return "busy";
+    case "opened":
+    case "queued":
+      await resumeAuth(core, key.agentId, outcome.turnId, actorId);
+      core.notify(outcome.posted);
+      return { turnId: outcome.turnId, isNew: true };
+    case "known":
+      // The process that opened it may have died before it could notify the agent's owner.
+      core.notify([key.agentId]);
+      return { turnId: outcome.turnId, isNew: false };
+    case "conflict":
+      throw new InvalidInputError(`turn ${outcome.turnId} of agent "${key.agentId}" already has the key "${text}"`);
+    case "notFound":
+      throw new NotFoundError(`agent "${key.agentId}" was deleted`);
+    default:
+      throw new AlreadyOwnedError(`agent "${key.agentId}" was shut down at this moment`);
+  }
+}
+
+/** The agent, created and started unless it is. */
+async function startedAgent(core: RuntimeCore, schedule: Schedule, agentId: string): Promise<AgentRecord> {
+  const definition = knownDefinition(core, schedule.definition, `schedule "${schedule.key}"`);
+  const { ownerId, sessionId, metadata } = schedule;
+  const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata };
+  const { record } = await core.stores.createAgent(identity, null, { definition: definition.stored });
+  faultPoint("schedule.created");
+  if (record.definition.name !== definition.name) {
+    throw new InvalidInputError(
+      `agent "${agentId}" exists with definition "${record.definition.name}", not "${definition.name}"`,
+    );
+  }
+  // A handle of this process may have shut it down.
+  if (record.status === "shutdown" && core.part.role === "all") await new AgentHandle(core, record).start();
+  else if (record.status === "created" || record.status === "shutdown") await start(core, agentId);
+  return record;
+}
+
+async function start(core: RuntimeCore, agentId: string): Promise<void> {
+  try {
+    await startElsewhere(core, core.keyOf(agentId));
+  } catch (error) {
+    // Another process has started it meanwhile, and opened its turn.
+    if (!(error instanceof AgentBusyError)) throw error;
+  }
+}
+
+/** Gets the credentials of a turn that this process is going to run. Without them, tools that need them ask again. */
+async function resumeAuth(core: RuntimeCore, agentId: string, turnId: string, actorId: string | null): Promise<void> {
+  if (actorId === null || core.part.role !== "all") return;
+  const holder = await core.stores.holder(core.keyOf(agentId));
+  if (holder && holder.process.processId !== core.processId) return;
+  try {
+    await core.auth.resume({ agentId }, { actorId, turnId });
+  } catch (error) {
+    process.emitWarning(`resolveAuth failed for the scheduled turn ${turnId}: ${wordsOfThrown(error)}`);
+  }
+}

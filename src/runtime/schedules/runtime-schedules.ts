@@ -1,0 +1,47 @@
+import { UnsupportedError } from "../../errors/index.ts";
+import type { Schedule, ScheduledRun } from "../../state/index.ts";
+import type { ScheduleOptions } from "../api/schedule-types.ts";
+import { knownDefinition } from "../core/root-agents.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+import { recordRuns } from "./due-schedules.ts";
+import { openRun } from "./open-scheduled-turn.ts";
+import { scheduleKeyOf, scheduleOptionsOf } from "./schedule-options.ts";
+import type { StoredSchedules } from "./stored-schedules.ts";
+
+interface ScheduleServices {
+  readonly core: RuntimeCore;
+  readonly schedules: StoredSchedules;
+}
+
+/** `runtime.schedule()`. */
+export async function setSchedule(
+  { core, schedules }: ScheduleServices,
+  key: string,
+  given: ScheduleOptions,
+): Promise<Schedule> {
+  const options = scheduleOptionsOf(given);
+  core.assertOpen();
+  const { name } = knownDefinition(core, options.agent, "runtime.schedule()");
+  if (options.agentId !== undefined) assertSaved(core, options.agentId);
+  return await schedules.set(key, name, options);
+}
+
+/** `runtime.schedules.runNow()`. */
+export async function runScheduleNow({ core, schedules }: ScheduleServices, given: string): Promise<ScheduledRun> {
+  const of = "runtime.schedules.runNow()";
+  const key = scheduleKeyOf(given, of);
+  core.assertOpen();
+  const schedule = await schedules.find(key);
+  knownDefinition(core, schedule.definition, of);
+  const opened = await openRun(core, schedule, core.clock.now());
+  await recordRuns(core, schedule, { opened: [opened] });
+  return opened.run;
+}
+
+/** Throws `UnsupportedError` for an agent whose turns only this process knows. */
+export function assertSaved({ stores, tenant }: Pick<RuntimeCore, "stores" | "tenant">, agentId: string): void {
+  if (!stores.isUnsaved({ tenant, agentId })) return;
+  throw new UnsupportedError(
+    `agent "${agentId}" is kept in this process (autoSave: false), so no other process could run its schedules; use an agent that is saved with each commit`,
+  );
+}
