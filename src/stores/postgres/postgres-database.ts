@@ -55,7 +55,7 @@ export class PostgresDatabase implements Database {
       connection: this.#connection,
       writer,
       nextWrite: () => (writes += 1),
-      onRolledBack: (tree, had, found) => this.#rollbacks.report(tree, had, found),
+      onRolledBack: (known, found) => this.#rollbacks.report(known, found),
     });
     this.#unattended = new PostgresUnattended(schema);
     this.#subscriber = new PostgresSubscriber(this.#connection);

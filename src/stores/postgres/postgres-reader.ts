@@ -24,6 +24,7 @@ import {
 } from "../../state/index.ts";
 import { z } from "zod";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
+import { processIn } from "../rules/stored-processes.ts";
 import { isDue } from "../rules/queries.ts";
 import {
   CorruptTimers,
@@ -44,17 +45,6 @@ import { columnsOf, columnText, processesTree, textOfColumn, treeOf } from "./po
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
-const processSchema = z.object({
-  processId: z.string(),
-  pid: z.int(),
-  bootId: z.string(),
-  startTime: z.string().nullable(),
-  heartbeatAt: z.number(),
-  clockOffset: z.number(),
-  host: z.string().optional(),
-  startedAt: z.number().optional(),
-});
-
 const steerSchema = z.object({
   steer: z.enum(["posted", "taken", "deferred"]),
   turnId: z.string(),
@@ -69,7 +59,6 @@ const turnColumns =
 export class PostgresReader {
   readonly #schema: string;
   readonly #damaged = new CorruptTimers();
-  readonly #unreadable = new Set<string>();
 
   constructor(schema: string) {
     this.#schema = schema;
@@ -143,7 +132,7 @@ export class PostgresReader {
       ),
       [...columnsOf(processesTree)],
     );
-    return rows.map((row) => this.#processIn(row));
+    return rows.map((row) => processOf(row));
   }
 
   async process(query: Query, processId: string): Promise<ProcessRow | undefined> {
@@ -155,7 +144,7 @@ export class PostgresReader {
       [...columnsOf(processesTree), columnText(processId, "process id")],
     );
     const [row] = rows;
-    return row && this.#processIn(row);
+    return row && processOf(row);
   }
 
   async newestRow(query: Query, key: AgentKey): Promise<JournalRow | undefined> {
@@ -409,22 +398,6 @@ export class PostgresReader {
     return recordIn(row, { tenant, agentId: textOfColumn(textColumn(row, "agent_id", "an agent of the tree")) });
   }
 
-  /**
-   * A process whose row is corrupt counts as one that was silent for long: it is registered again at its next heartbeat, and epochs
-   * prevent that it writes until then. It must not prevent other processes from starting.
-   */
-  #processIn(row: Row): ProcessRow {
-    const processId = textOfColumn(textColumn(row, "process_id", "a process"));
-    try {
-      return parsed(processSchema, textColumn(row, "process", "a process"), `process ${processId}`);
-    } catch (error) {
-      if (!(error instanceof CorruptRecordError)) throw error;
-      if (!this.#unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
-      this.#unreadable.add(processId);
-      return { processId, pid: 0, bootId: "", startTime: null, heartbeatAt: 0, clockOffset: 0 };
-    }
-  }
-
   async #ofAgent(
     query: Query,
     { tenant, agentId }: AgentKey,
@@ -505,6 +478,11 @@ export function journalRowOf(row: Row): JournalRow {
   const version = integerOf(row, "version", where);
   const entries: readonly Entry[] = readEntries(version, jsonOf(textColumn(row, "entries", where), where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
+}
+
+function processOf(row: Row): ProcessRow {
+  const processId = textOfColumn(textColumn(row, "process_id", "a process"));
+  return processIn(textColumn(row, "process", "a process"), `process ${processId}`, processId);
 }
 
 function messageIn(row: Row, agentId: string): Message {

@@ -3,6 +3,7 @@ import { InvariantError } from "../../errors/index.ts";
 import type { AgentRecord, AgentRequest, InboxItem } from "../../state/index.ts";
 import type { StoredOutcome } from "../rules/stored-values.ts";
 import { freshHead, type Head } from "../rules/tables.ts";
+import { NotTogether } from "../rules/grouped-work.ts";
 import { UndoLog } from "../rules/undo-log.ts";
 import type { Query } from "./postgres-query.ts";
 import { type TableName, tableKeyOf, type TableRow } from "./postgres-rows.ts";
@@ -103,11 +104,6 @@ export class Missing {
   }
 }
 
-/** Thrown by work that cannot share a transaction with the works before it; it becomes the first one of the next group. */
-export class NotTogether {
-  readonly why = "it reads stored data";
-}
-
 /** The rows of a tree as stored under one version. */
 export class TreeCache {
   /** The integer key; `undefined` if the tree is not stored. */
@@ -182,7 +178,7 @@ export class WriteSession {
 
   /** Call it for work whose reads do not see the changes of other works in its group. */
   alone(): void {
-    if (this.#workCount > 0) throw new NotTogether();
+    if (this.#workCount > 0) throw new NotTogether("it reads stored data");
     this.#isWhole = true;
   }
 

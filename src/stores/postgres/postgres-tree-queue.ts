@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../../base/index.ts";
-import { InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import { GroupQueue, type QueuedWork, runTogether, settle, type WorkOutcome } from "../rules/grouped-work.ts";
 import { integerOf } from "../rules/stored-values.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import { prepared, type Query, within } from "./postgres-query.ts";
@@ -11,7 +12,7 @@ import {
   type HeadRow,
   type Held,
   Missing,
-  NotTogether,
+ 
   TreeCache,
   type Wanted,
   WriteSession,
@@ -19,13 +20,8 @@ import {
 import { columnsOf, type TreeName } from "./postgres-text.ts";
 import { stepsOf } from "./postgres-writes.ts";
 
-/** Work that waits in the queue of its tree. */
-export interface QueuedWork {
-  /** Runs the work in a session. A thrown value is the work's result, unless it is a signal of the session. */
-  readonly run: (session: WriteSession) => unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
+type Work = QueuedWork<WriteSession, undefined>;
+type Outcome = WorkOutcome<WriteSession, undefined>;
 
 export interface QueueContext {
   readonly connection: PostgresConnection;
@@ -34,17 +30,9 @@ export interface QueueContext {
   /** Numbers the writes of this process. */
   readonly nextWrite: () => number;
   /** Called when the stored tree is older than this process has seen it. */
-  readonly onRolledBack: (tree: TreeName, had: number, found: number) => void;
+  readonly onRolledBack: (known: { readonly tree: TreeName; readonly cache: TreeCache }, found: number) => void;
 }
 
-interface Outcome {
-  readonly work: QueuedWork;
-  readonly result?: unknown;
-  readonly error?: unknown;
-}
-
-/** How many works share one write, which keeps it short. */
-const GROUP = 64;
 /** After this many conflicts with other processes a group locks the tree before it reads. */
 const FAIR_ATTEMPTS = 3;
 /** Most values that are cached of one tree. */
@@ -64,8 +52,13 @@ class TreeQueue {
   readonly tree: TreeName;
   readonly cache = new TreeCache();
   readonly #context: QueueContext;
-  #waiting: QueuedWork[] = [];
-  #running: Promise<void> | undefined;
+  readonly #works = new GroupQueue<WriteSession, undefined>(
+    (group) => this.#runGroup(group),
+    (error) => {
+      this.cache.forget();
+      return translated(error);
+    },
+  );
 
   constructor(tree: TreeName, context: QueueContext) {
     this.tree = tree;
@@ -73,61 +66,44 @@ class TreeQueue {
   }
 
   get isIdle(): boolean {
-    return this.#running === undefined;
+    return this.#works.isIdle;
   }
 
   /** Resolves when the queue is empty. */
-  async idle(): Promise<void> {
-    await this.#running;
+  idle(): Promise<void> {
+    return this.#works.idle();
   }
 
-  add(work: QueuedWork): void {
-    this.#waiting.push(work);
-    this.#running ??= this.#runAll();
-  }
-
-  async #runAll(): Promise<void> {
-    // Works that are added in the same tick join the first group.
-    await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting.slice(0, GROUP);
-      let settled = group.length;
-      try {
-        settled = await this.#runGroup(group);
-      } catch (error) {
-        this.cache.forget();
-        for (const work of group) work.reject(translated(error));
-      }
-      this.#waiting = this.#waiting.slice(settled);
-    }
-    this.#running = undefined;
+  add(work: Work): void {
+    this.#works.add(work);
   }
 
   /** Settles the first works of the group, at least one; returns how many. */
-  async #runGroup(group: readonly QueuedWork[]): Promise<number> {
+  async #runGroup(group: readonly Work[]): Promise<number> {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
     /** Writes whose answer was lost, by number. */
     const unsure = new Map<number, readonly Outcome[]>();
+    /** Why the last attempt failed; `undefined` after a conflict. */
+    let failure: unknown;
     for (let failures = 0; ; failures += 1) {
       if (failures > 1) await delay(1 + backoffDelay(failures, Math.random(), pauses));
       const left = end - performance.now();
-      if (left <= 0) throw this.#gaveUp(unsure.size > 0);
+      if (left <= 0) throw unsure.size === 0 && failure !== undefined ? failure : this.#gaveUp(unsure.size > 0);
       const attempt = new Attempt(this.tree, this.cache, this.#context, unsure);
       try {
         const outcomes =
           failures < FAIR_ATTEMPTS
             ? await attempt.run(group, (work) => connection.attempt(work, left), left)
             : await connection.attempt((query) => attempt.runLocked(group, query, left), left);
+        failure = undefined;
         if (outcomes === "conflict") continue;
-        for (const { work, result, error } of outcomes) {
-          if (error === undefined) work.resolve(result);
-          else work.reject(error);
-        }
+        for (const outcome of outcomes) settle(outcome, undefined);
         if (this.cache.rows.size > MOST_CACHED) this.cache.forget();
         return outcomes.length;
       } catch (error) {
         this.cache.forget();
+        failure = error;
         if (isUnsure(error) && attempt.sent) unsure.set(attempt.sent.writeNo, attempt.sent.outcomes);
         else if (!isWorthRepeating(error) && !isConflict(error)) throw error;
       }
@@ -170,7 +146,7 @@ class Attempt {
   }
 
   async run(
-    group: readonly QueuedWork[],
+    group: readonly Work[],
     connect: Connect,
     left: number,
     isLocked = false,
@@ -183,7 +159,7 @@ class Attempt {
         if (applied) return applied;
       }
       const session = new WriteSession(this.#tree, this.#cache, this.#answers);
-      const { outcomes, missing } = runTogether(group, session);
+      const { outcomes, missing } = runTogether(group, session, (thrown) => thrown instanceof Missing);
       if (missing.length > 0) await this.#loadAll(connect, missing);
       else if (this.#cache.version === undefined) await this.#load(connect, {});
       else return await this.#write(session, outcomes, connect, isLocked);
@@ -193,7 +169,7 @@ class Attempt {
   }
 
   /** The same within a transaction that keeps other processes from the tree. */
-  async runLocked(group: readonly QueuedWork[], query: Query, left: number): Promise<readonly Outcome[] | "conflict"> {
+  async runLocked(group: readonly Work[], query: Query, left: number): Promise<readonly Outcome[] | "conflict"> {
     this.#cache.forget();
     return await within(query, "BEGIN", async () => {
       const { schema } = this.#context.connection;
@@ -299,9 +275,7 @@ class Attempt {
     if (this.#tree.beside !== undefined) return;
     const version = cache.version ?? 0;
     if (version < had || this.#hasOlderHead()) {
-      this.#context.onRolledBack(this.#tree, had, version);
-      cache.newest = version;
-      cache.seen.clear();
+      this.#context.onRolledBack({ tree: this.#tree, cache }, version);
     }
     this.#see(cache.rows);
   }
@@ -346,29 +320,6 @@ function unionOf(wanted: readonly Wanted[]): Wanted {
     accounts: all("accounts"),
     allAccounts: wanted.some(({ allAccounts }) => allAccounts),
   };
-}
-
-/** Runs the works of a group one after the other, until one of them cannot join the group. */
-function runTogether(
-  group: readonly QueuedWork[],
-  session: WriteSession,
-): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
-  const outcomes: Outcome[] = [];
-  const missing: Missing[] = [];
-  for (const work of group) {
-    if (!session.isOpen) break;
-    try {
-      outcomes.push({ work, result: session.run(() => work.run(session)) });
-    } catch (error) {
-      if (error instanceof Missing) missing.push(error);
-      else if (error instanceof NotTogether) {
-        if (outcomes.length + missing.length === 0)
-          throw new InvariantError(`the first work of a group cannot run alone: ${error.why}`);
-        break;
-      } else outcomes.push({ work, error });
-    }
-  }
-  return { outcomes, missing };
 }
 
 /** Approximate number of values of all trees cached in this process; beyond it, least recently used trees are dropped. */
