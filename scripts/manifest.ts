@@ -24,6 +24,7 @@ export const lazyModules: readonly string[] = [
   "node:sqlite",
   "openai",
   "pg",
+  "picomatch",
   "undici",
   "yaml",
 ];

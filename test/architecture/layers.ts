@@ -5,7 +5,7 @@ export const layers: readonly (readonly string[])[] = [
   ["budget", "redis", "net"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
-  ["agents", "remote", "mcp"],
+  ["agents", "remote", "mcp", "kit"],
   ["machines"],
   ["actors"],
   ["runtime"],
@@ -32,6 +32,7 @@ const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["
 const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ["api"],
+    ["deletion"],
     ["agent", "unsaved", "projections"],
     ["follow"],
     ["placement"],

@@ -29,20 +29,24 @@ const reasons: Readonly<Record<AgentRequest["kind"], string>> = {
   question: "input_required",
   client: "troupe:client",
   auth: "troupe:auth",
+  budget: "troupe:budget",
+};
+
+const approvalPayload: JsonObject = {
+  type: "object",
+  properties: {
+    approved: { type: "boolean" },
+    editedArgs: { type: "object" },
+    reason: { type: "string" },
+    argumentsHash: { type: "string" },
+  },
+  required: ["approved"],
 };
 
 /** JSON Schema of the payload that a client may send. */
 const payloads: Readonly<Record<AgentRequest["kind"], JsonObject | undefined>> = {
-  approval: {
-    type: "object",
-    properties: {
-      approved: { type: "boolean" },
-      editedArgs: { type: "object" },
-      reason: { type: "string" },
-      argumentsHash: { type: "string" },
-    },
-    required: ["approved"],
-  },
+  approval: approvalPayload,
+  budget: approvalPayload,
   question: { type: "string" },
   client: undefined,
   auth: undefined,
@@ -69,7 +73,7 @@ export function decisionOf({ kind }: AgentRequest, entry: ResumeEntry): Omit<Dec
   const { status, payload, interruptId } = entry;
   if (status === "cancelled") return { verdict: "rejected", reason: "cancelled" };
   if (kind === "auth") return { verdict: "provided" };
-  if (kind === "approval") return approvalOf(interruptId, payload);
+  if (kind === "approval" || kind === "budget") return approvalOf(interruptId, payload);
   if (payload === undefined) throw new InvalidInputError(`resume: the payload of ${interruptId} must be its answer`);
   return { verdict: "answered", result: payload };
 }

@@ -38,6 +38,8 @@ export class PostgresDatabase implements Database {
   readonly #rollbacks: PostgresRollbacks;
   readonly #foreignWrites: PublishedWrites;
   readonly #unattended: PostgresUnattended;
+  /** One piece of work takes one version. */
+  readonly spansTrees = false;
   readonly live: PublishedLive;
   readonly #reading = new Set<Promise<unknown>>();
   #isClosed = false;
@@ -102,6 +104,10 @@ export class PostgresDatabase implements Database {
 
   rest(keys: readonly AgentKey[]): void {
     for (const { tenant, agentId } of keys) this.#forget(treeOf(tenant, rootOf(agentId)).tag);
+  }
+
+  dropTree({ tenant, agentId }: AgentKey): void {
+    this.#queues.drop(treeOf(tenant, agentId).tag);
   }
 
   unattended(...[tenant, wanted, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {

@@ -7,6 +7,8 @@ import {
   agentOfTurn,
   type Artifact,
   artifactSchema,
+  type Deletion,
+  deletionSchema,
   type Entry,
   type InboxItem,
   JOURNAL_VERSION,
@@ -23,9 +25,10 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { z } from "zod";
+import { outerRowIn } from "../rules/outer-rows.ts";
 import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import { processIn } from "../rules/stored-processes.ts";
-import { isDue } from "../rules/queries.ts";
+import { type DeletionQuery, isDue } from "../rules/queries.ts";
 import {
   CorruptTimers,
   definitionIn,
@@ -37,11 +40,19 @@ import {
   textColumn,
   textOrNullOf,
 } from "../rules/stored-values.ts";
-import type { ArtifactMeta, KeyMeaning, ProcessRow } from "../rules/tables.ts";
+import type { ArtifactMeta, KeyMeaning, OuterKind, OuterRows, ProcessRow } from "../rules/tables.ts";
 import { prepared, type Query, type Statement } from "./postgres-query.ts";
 import { accountIn, headColumns, headIn, itemsIn, recordIn, requestIn, waitersIn } from "./postgres-loads.ts";
-import type { HeadRow } from "./postgres-session.ts";
-import { columnsOf, columnText, processesTree, textOfColumn, treeOf } from "./postgres-text.ts";
+import { type HeadRow, type Held, Lazy } from "./postgres-session.ts";
+import {
+  aboveTrees,
+  columnsOf,
+  columnText,
+  deletionsOf,
+  processesTree,
+  textOfColumn,
+  treeOf,
+} from "./postgres-text.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
@@ -51,6 +62,17 @@ const steerSchema = z.object({
   step: z.number().nullable(),
   hash: z.string(),
 });
+
+const treeOfPlace = "(SELECT id FROM $trees WHERE tenant = $1::text AND root = $2::text)";
+
+interface OuterPage<Kind extends OuterKind> {
+  readonly tenant: string;
+  readonly kind: Kind;
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+type DeletionList = DeletionQuery & { readonly limit: number };
 
 const turnColumns =
   "turn_id, number, tenant, session_id, owner_id, turn_key, hash, status, stop_reason, opened_at, changed_at";
@@ -298,6 +320,59 @@ export class PostgresReader {
     return rows.map((row) => ({ ...turnIn(row), hash: textOrNullOf(row, "hash", "a turn") }));
   }
 
+  async outerRow<Kind extends OuterKind>(
+    query: Query,
+    tenant: string,
+    kind: Kind,
+    id: string,
+  ): Promise<OuterRows[Kind] | undefined> {
+    const [row] = await query(
+      this.#statement(
+        `SELECT value FROM $outer_rows WHERE tree = ${treeOfPlace} AND kind = $3::text AND id = $4::text`,
+      ),
+      [...columnsOf(aboveTrees(tenant)), kind, columnText(id, "id")],
+    );
+    return row && outerRowIn(kind, id, textColumn(row, "value", `${kind} ${id}`));
+  }
+
+  /** In the order of their ids. */
+  async outerRows<Kind extends OuterKind>(
+    query: Query,
+    { tenant, kind, after = "", limit }: OuterPage<Kind>,
+  ): Promise<{ readonly id: string; readonly row: Held<OuterRows[Kind]> }[]> {
+    const rows = await query(
+      this.#statement(
+        `SELECT id, value FROM $outer_rows WHERE tree = ${treeOfPlace} AND kind = $3::text AND id > $4::text
+         ORDER BY id LIMIT $5::bigint`,
+      ),
+      [...columnsOf(aboveTrees(tenant)), kind, columnText(after, "id"), limit],
+    );
+    return rows.map((row) => {
+      const id = textOfColumn(textColumn(row, "id", `the ids of kind ${kind}`));
+      return { id, row: new Lazy(() => outerRowIn(kind, id, textColumn(row, "value", `${kind} ${id}`))) };
+    });
+  }
+
+  async deletion(query: Query, tenant: string, idHash: string): Promise<Deletion | undefined> {
+    const [row] = await query(
+      this.#statement(`SELECT deletion FROM $deletions WHERE tree = ${treeOfPlace} AND id_hash = $3::text`),
+      [...columnsOf(deletionsOf(tenant)), columnText(idHash, "hash of an id")],
+    );
+    return row && deletionIn(row);
+  }
+
+  /** Oldest first, then by hash. */
+  async deletions(query: Query, { tenant, since, isPending, limit }: DeletionList): Promise<Deletion[]> {
+    const rows = await query(
+      this.#statement(
+        `SELECT deletion FROM $deletions WHERE tree = ${treeOfPlace} ${isPending === true ? "AND is_pending" : ""}
+           AND deleted_at >= $3::bigint ORDER BY deleted_at, id_hash LIMIT $4::bigint`,
+      ),
+      [...columnsOf(deletionsOf(tenant)), wholeOf(since ?? Number.MIN_SAFE_INTEGER), limit],
+    );
+    return rows.map(deletionIn);
+  }
+
   async definition(
     query: Query,
     { tenant, rootAgentId }: { readonly tenant: string; readonly rootAgentId: string },
@@ -422,8 +497,7 @@ export class PostgresReader {
       values = [],
     }: { readonly select: string; readonly where: string; readonly values?: readonly unknown[] },
   ): Promise<readonly Row[]> {
-    const tree = "(SELECT id FROM $trees WHERE tenant = $1::text AND root = $2::text)";
-    return await query(this.#statement(`SELECT ${select} WHERE tree = ${tree} ${where}`), [
+    return await query(this.#statement(`SELECT ${select} WHERE tree = ${treeOfPlace} ${where}`), [
       ...columnsOf(treeOf(tenant, agentId)),
       ...values,
     ]);
@@ -478,6 +552,11 @@ export function journalRowOf(row: Row): JournalRow {
   const version = integerOf(row, "version", where);
   const entries: readonly Entry[] = readEntries(version, jsonOf(textColumn(row, "entries", where), where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
+}
+
+function deletionIn(row: Row): Deletion {
+  const where = "the deletion of a tree";
+  return parsed(deletionSchema, textColumn(row, "deletion", where), where);
 }
 
 function processOf(row: Row): ProcessRow {

@@ -1,10 +1,11 @@
+import { deletedIdHash } from "../rules/deletions.ts";
 import type { RolledBackTree } from "../rules/ports.ts";
 import { RolledBackTrees } from "../rules/rolled-back-trees.ts";
 import { integerOf, textColumn } from "../rules/stored-values.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
 import { prepared } from "./postgres-query.ts";
 import type { TreeCache } from "./postgres-session.ts";
-import { textOfColumn, type TreeName } from "./postgres-text.ts";
+import { columnsOf, deletionsOf, textOfColumn, type TreeName } from "./postgres-text.ts";
 
 /** A tree that this process has read or written. */
 interface KnownTree {
@@ -41,7 +42,22 @@ export class PostgresRollbacks {
     const had = cache.newest;
     cache.newest = found;
     cache.seen.clear();
-    this.#found.report(tree, had, found);
+    if (found > 0) this.#found.report(tree, had, found);
+    else void this.#reportGone(tree, had);
+  }
+
+  /** A missing tree may have been deleted. */
+  async #reportGone(tree: TreeName, had: number): Promise<void> {
+    const { tenant, rootAgentId } = tree;
+    const deletion = this.#connection.read(
+      prepared(
+        `SELECT 1 AS one FROM "${this.#connection.schema}".deletions
+         WHERE tree = (SELECT id FROM "${this.#connection.schema}".trees WHERE tenant = $1::text AND root = $2::text)
+           AND id_hash = $3::text`,
+      ),
+      [...columnsOf(deletionsOf(tenant)), deletedIdHash(tenant, rootAgentId)],
+    );
+    if ((await deletion.catch(() => [])).length === 0) this.#found.report(tree, had, 0);
   }
 
   /** Call it when the server may have been replaced. */

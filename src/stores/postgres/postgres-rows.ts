@@ -149,6 +149,21 @@ const rowTables = {
       ["schedule", "text"],
     ],
   },
+  outer_rows: {
+    keys: [
+      ["kind", "text"],
+      ["id", "text"],
+    ],
+    values: [["value", "text"]],
+  },
+  deletions: {
+    keys: [["id_hash", "text"]],
+    values: [
+      ["deleted_at", "bigint"],
+      ["is_pending", "boolean"],
+      ["deletion", "text"],
+    ],
+  },
   definitions: { keys: [["hash", "text"]], values: [["definition", "text"]], stored: "NOTHING" },
   webhooks: {
     keys: [],

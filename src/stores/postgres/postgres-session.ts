@@ -131,6 +131,13 @@ export class TreeCache {
     this.isWhole = false;
     this.rows.clear();
   }
+
+  /** The tree was deleted. */
+  forgetTree(): void {
+    this.forget();
+    Object.assign(this, { id: undefined, lastCursor: 0, agents: 0, imports: 0, writer: "", writeNo: 0, newest: 0 });
+    this.seen.clear();
+  }
 }
 
 /**
@@ -156,6 +163,7 @@ export class WriteSession {
   readonly #blind = new Map<string, true>();
   readonly #counts = { cursor: 0, agents: 0 };
   #isRemoved = false;
+  #isPurged = false;
   #workCount = 0;
   #isWhole = false;
 
@@ -187,9 +195,14 @@ export class WriteSession {
     return !this.#isWhole;
   }
 
-  /** Whether the tree was replaced. */
+  /** Whether the tree was replaced or purged. */
   get isRemoved(): boolean {
     return this.#isRemoved;
+  }
+
+  /** Whether nothing of the tree is kept, not even its version and its cursors. */
+  get isPurged(): boolean {
+    return this.#isPurged;
   }
 
   get lastCursor(): number {
@@ -292,6 +305,13 @@ export class WriteSession {
     this.#count("agents", 0);
     this.values.clear();
     this.changes.clear();
+  }
+
+  /** The same, and nothing may be written afterwards. */
+  purge(): void {
+    this.removeAll();
+    this.undo.note(() => (this.#isPurged = false));
+    this.#isPurged = true;
   }
 
   #count(name: "cursor" | "agents", value: number): void {

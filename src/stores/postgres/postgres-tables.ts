@@ -6,6 +6,7 @@ import {
   type AgentRecord,
   type AgentRequest,
   type Artifact,
+  type Deletion,
   type Entry,
   type InboxItem,
   JOURNAL_VERSION,
@@ -24,6 +25,7 @@ import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import {
   type AgentFilter,
   type AgentListCursor,
+  type DeletionQuery,
   isBySteadyTime,
   type RequestFilter,
   type ScheduleCursor,
@@ -37,6 +39,8 @@ import type {
   ArtifactMeta,
   Head,
   KeyMeaning,
+  OuterKind,
+  OuterRows,
   ProcessRow,
   RestoredRow,
   StoreTables,
@@ -48,7 +52,7 @@ import type { PostgresLists } from "./postgres-lists.ts";
 import type { PostgresReader } from "./postgres-reader.ts";
 import { type PostgresSchedules, schedulesOf } from "./postgres-schedules.ts";
 import { emptyHeadRow, type HeadRow, ReadSession, WriteSession } from "./postgres-session.ts";
-import { columnText, processesTree, type TreeName, treeOf } from "./postgres-text.ts";
+import { aboveTrees, columnText, deletionsOf, processesTree, type TreeName, treeOf } from "./postgres-text.ts";
 
 /** Thrown by the first access to a tree while the tree of a piece of work is being determined. */
 export class AboutTree {
@@ -196,6 +200,40 @@ export class PostgresTables implements StoreTables {
       session.write("waiters", { key: [account, key], values: [waiter.place, JSON.stringify(waiter)] });
     }
     session.put("waiters", id, { value: waiters });
+  }
+
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined {
+    const load = (query: Query) => this.#reader.outerRow(query, tenant, kind, id);
+    const tree = aboveTrees(tenant);
+    const session = this.#at(tree);
+    const name = `above|${kind}|${tenant}|${id}`;
+    if (session instanceof ReadSession) return session.ask(name, load);
+    return this.#writing(tree).other(name, load, undefined);
+  }
+
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
+    const session = this.#writing(aboveTrees(tenant));
+    session.putOther(`above|${kind}|${tenant}|${id}`, row);
+    session.write("outer_rows", { key: [kind, columnText(id, "id")], values: [JSON.stringify(row)] });
+  }
+
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
+    const session = this.#writing(aboveTrees(tenant));
+    session.putOther(`above|${kind}|${tenant}|${id}`, undefined);
+    session.write("outer_rows", { key: [kind, columnText(id, "id")], values: null });
+  }
+
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[] {
+    return this.#outerPage(tenant, kind, after, limit).map(({ id }) => id);
+  }
+
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    return this.#outerPage(tenant, kind, after, limit).map(({ row }) => row.value);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
@@ -507,6 +545,33 @@ export class PostgresTables implements StoreTables {
     this.#writing(treeOf(tenant, rootAgentId)).removeAll();
   }
 
+  purgeTree(tenant: string, rootAgentId: string): void {
+    this.#writing(treeOf(tenant, rootAgentId)).purge();
+  }
+
+  deletion(tenant: string, idHash: string): Deletion | undefined {
+    const load = (query: Query) => this.#reader.deletion(query, tenant, idHash);
+    const session = this.#at(deletionsOf(tenant));
+    const name = `deletion|${tenant}|${idHash}`;
+    return session instanceof ReadSession ? session.ask(name, load) : session.beside(name, load);
+  }
+
+  putDeletion(deletion: Deletion): void {
+    const { tenant, idHash, deletedAt, pending } = deletion;
+    this.#writing(deletionsOf(tenant)).write("deletions", {
+      key: [columnText(idHash, "hash of an id")],
+      values: [deletedAt, pending !== undefined, JSON.stringify(deletion)],
+    });
+  }
+
+  removeDeletion(tenant: string, idHash: string): void {
+    this.#writing(deletionsOf(tenant)).write("deletions", { key: [columnText(idHash, "hash of an id")], values: null });
+  }
+
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[] {
+    return this.#ask("deletions", (sent) => this.#reader.deletions(sent, query));
+  }
+
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
     return rows.map(({ row, cursor }) => this.#addRowAt(this.#ofAgent({ tenant, agentId: row.agentId }), cursor, row));
   }
@@ -590,6 +655,13 @@ export class PostgresTables implements StoreTables {
 
   nextScheduleAt(tenant: string, after: number): number | undefined {
     return this.#ask(`next schedule|${tenant}`, (query) => this.#schedules.nextAt(query, tenant, after));
+  }
+
+  #outerPage<Kind extends OuterKind>(tenant: string, kind: Kind, after: string | undefined, limit: number) {
+    const load = (query: Query) => this.#reader.outerRows(query, { tenant, kind, after, limit });
+    const session = this.#at(aboveTrees(tenant));
+    const name = `above|${kind}|${tenant}|${limit}|${JSON.stringify(after)}`;
+    return session instanceof ReadSession ? session.ask(name, load) : session.beside(name, load);
   }
 
   #headRow(key: AgentKey): HeadRow {

@@ -54,6 +54,16 @@ export function rowsBeside(beside: string, tenant: string): TreeName {
   return { tenant, rootAgentId: "", tag: `${beside} ${encodeURIComponent(wellFormed(tenant, "tenant"))}`, beside };
 }
 
+/** The rows of a tenant above the roots of its trees. */
+export function aboveTrees(tenant: string): TreeName {
+  return rowsBeside("above", tenant);
+}
+
+/** The lines that stay of a tenant's deleted trees. */
+export function deletionsOf(tenant: string): TreeName {
+  return rowsBeside("deletions", tenant);
+}
+
 /** Whether a text is the tag of a tree. */
 export function isTag(text: string): boolean {
   if (!/^[^/\s]*\/[^/\s]*$/.test(text)) return false;

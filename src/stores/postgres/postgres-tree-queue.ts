@@ -8,15 +8,7 @@ import { prepared, type Query, within } from "./postgres-query.ts";
 import { isConflict, isUnsure, isWorthRepeating, translated } from "./postgres-errors.ts";
 import { loadRows } from "./postgres-loads.ts";
 import { noticeOf } from "./postgres-notices.ts";
-import {
-  type HeadRow,
-  type Held,
-  Missing,
- 
-  TreeCache,
-  type Wanted,
-  WriteSession,
-} from "./postgres-session.ts";
+import { type HeadRow, type Held, Missing, TreeCache, type Wanted, WriteSession } from "./postgres-session.ts";
 import { columnsOf, type TreeName } from "./postgres-text.ts";
 import { stepsOf } from "./postgres-writes.ts";
 
@@ -232,6 +224,10 @@ class Attempt {
     { writeNo, id, version }: { readonly writeNo: number; readonly id: number; readonly version: number },
   ): void {
     const cache = this.#cache;
+    if (session.isPurged) {
+      cache.forgetTree();
+      return;
+    }
     if (session.isRemoved) {
       cache.forget();
       cache.seen.clear();
@@ -350,6 +346,13 @@ export class TreeQueues {
 
   known(tag: string): TreeQueue | undefined {
     return this.#queues.get(tag);
+  }
+
+  /** Drops what is known of a tree that was deleted. */
+  drop(tag: string): void {
+    const queue = this.#queues.get(tag);
+    queue?.cache.forgetTree();
+    if (queue?.isIdle) this.#queues.delete(tag);
   }
 
   all(): readonly TreeQueue[] {

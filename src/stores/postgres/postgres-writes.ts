@@ -28,6 +28,16 @@ export function stepsOf(session: WriteSession, cache: TreeCache, mark: WriteMark
   const { id } = cache;
   const isApart =
     id !== undefined && (session.isRemoved || session.cleared.messages.size + session.cleared.artifacts.size > 0);
+  const told = (text: StatementText): string =>
+    mark.notice
+      ? `, pg_notify(${text.param(mark.notice.channel, "text")}, ${text.param(mark.notice.text, "text")})`
+      : "";
+  if (session.isPurged) {
+    const place = `id = ${deleting.param(id, "bigint")} AND version = ${deleting.param(cache.version, "bigint")}`;
+    deleting.part(`t AS (DELETE FROM ${deleting.table("trees")} WHERE ${place} RETURNING id, version)`);
+    for (const name of [...tablesOfTree, "projections", "receipts"]) deleting.part(deleteTree(deleting, name));
+    return [deleting.ending(`SELECT id, version${told(deleting)} FROM t`)];
+  }
   if (isApart) {
     takeTree(deleting, session, cache, mark);
     if (session.isRemoved) for (const name of tablesOfTree) deleting.part(deleteTree(deleting, name));
@@ -39,10 +49,7 @@ export function stepsOf(session: WriteSession, cache: TreeCache, mark: WriteMark
     const rows = session.changes.get(name);
     if (rows) changeRows(writing, name, [...rows.values()]);
   }
-  const told = mark.notice
-    ? `, pg_notify(${writing.param(mark.notice.channel, "text")}, ${writing.param(mark.notice.text, "text")})`
-    : "";
-  const steps = [writing.ending(`SELECT id, version${told} FROM t`)];
+  const steps = [writing.ending(`SELECT id, version${told(writing)} FROM t`)];
   return isApart ? [deleting.ending("SELECT id, version FROM t"), ...steps] : steps;
 }
 
@@ -81,7 +88,7 @@ function takeTree(text: StatementText, session: WriteSession, cache: TreeCache, 
   );
 }
 
-function deleteTree(text: StatementText, name: TableName): string {
+function deleteTree(text: StatementText, name: string): string {
   return `without_${name} AS (DELETE FROM ${text.table(name)} AS r USING t WHERE r.tree = t.id)`;
 }
 

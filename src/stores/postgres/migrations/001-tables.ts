@@ -5,7 +5,8 @@ import type { Migration } from "./postgres-migration.ts";
  * rows are searched and sorted; the rest of a row is JSON as text, with named fields, which is checked by schema when it is read. `jsonb`
  * would refuse texts with NUL. The identity columns `n` keep the order in which rows were created.
  *
- * Processes, and the schedules of a tenant, are stored like trees of their own. `trees.version` is a time in microseconds, which grows with each write to the tree and is never used twice; `writer` and `write_no` name
+ * Processes, and the schedules, deletions and accounts above the
+ * roots of a tenant, are stored like trees of their own. `trees.version` is a time in microseconds, which grows with each write to the tree and is never used twice; `writer` and `write_no` name
  * its last write, and `receipts` the last writes of other processes. `heads` is separate from `agents`, and both `heads` and `trees` have
  * free space in their pages, because each commit changes them. A turn is in one index while it is unfinished, and in the others after its
  * end.
@@ -122,6 +123,17 @@ function tables(schema: string): readonly string[] {
     `CREATE INDEX schedules_by_due ON ${schema}.schedules (tree, due_at, key) WHERE due_at IS NOT NULL`,
     `CREATE INDEX schedules_by_agent ON ${schema}.schedules (tree, agent_id, key) WHERE agent_id IS NOT NULL`,
     `CREATE INDEX schedules_by_owner ON ${schema}.schedules (tree, owner_id, key) WHERE owner_id IS NOT NULL`,
+    `CREATE TABLE ${schema}.outer_rows (
+      tree bigint NOT NULL, kind text NOT NULL, id ${id} NOT NULL, value text NOT NULL,
+      PRIMARY KEY (tree, kind, id)
+    )`,
+    `CREATE TABLE ${schema}.deletions (
+      tree bigint NOT NULL, id_hash ${id} NOT NULL, deleted_at bigint NOT NULL, is_pending boolean NOT NULL,
+      deletion text NOT NULL,
+      PRIMARY KEY (tree, id_hash)
+    )`,
+    `CREATE INDEX deletions_by_time ON ${schema}.deletions (tree, deleted_at, id_hash)`,
+    `CREATE INDEX deletions_pending ON ${schema}.deletions (tree, deleted_at, id_hash) WHERE is_pending`,
     `CREATE TABLE ${schema}.processes (
       tree bigint NOT NULL, process_id ${id} NOT NULL, n bigint GENERATED ALWAYS AS IDENTITY, process text NOT NULL,
       PRIMARY KEY (tree, process_id)
