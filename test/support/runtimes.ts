@@ -76,6 +76,8 @@ const onPostgresToo: ReadonlySet<string> = new Set([
   "two processes on the same stores",
   "keys of turns across processes",
   "decisions",
+  "every byte of a deleted tree",
+  "a deletion whose process dies",
   "a restart",
   "unfinished agents of dead processes",
   "an owner that was silent for longer than its lease",
