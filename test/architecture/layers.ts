@@ -43,7 +43,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis", "postgres"], [""]],
-  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai", "mcp"], [""]],
+  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "ai-sdk", "openai", "mcp"], [""]],
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 
