@@ -52,6 +52,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/stores/redis": words(`
     redisStores RedisStoresOptions
   `),
+  "troupe/stores/postgres": words(`
+    postgresStores PostgresStoresOptions
+  `),
   "troupe/queues/bullmq": words(`
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
