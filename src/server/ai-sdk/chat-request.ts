@@ -39,6 +39,7 @@ const partSchema = z.object({
   errorText: z.string().optional(),
   providerExecuted: z.boolean().optional(),
   approval: approvalSchema.optional(),
+  toolMetadata: z.object({ kind: z.string().optional() }).optional(),
 });
 type Part = z.output<typeof partSchema>;
 
@@ -147,9 +148,12 @@ function clientPartOf(messageId: string, parts: readonly Part[]): ClientPart {
     const isSettled = state.startsWith("output-");
     return [[toolCallId, { isSettled, isAsked: providerExecuted === false && !isSettled }] as const];
   });
-  // A call of a subagent is a step of its own.
+  // A call of a subagent and a request for more budget are steps of their own; a step without parts is sent again.
   const isOwn = (part: Part | undefined): boolean =>
-    part?.toolCallId === undefined || agentOfTurn(part.toolCallId) === agentOfTurn(messageId);
+    part !== undefined &&
+    part.type !== "step-start" &&
+    part.toolMetadata?.kind !== "budget" &&
+    (part.toolCallId === undefined || agentOfTurn(part.toolCallId) === agentOfTurn(messageId));
   return {
     steps: parts.filter(({ type }, index) => type === "step-start" && isOwn(parts[index + 1])).length,
     calls: new Map(calls),

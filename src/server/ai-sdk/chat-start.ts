@@ -136,7 +136,7 @@ async function approvalOf(caller: Caller, agentId: string, given: GivenApproval)
   const { requestId, isApproved, reason, argumentsHash } = given;
   const request = await caller.request(requestId);
   if (request.rootAgentId !== agentId) throw new NotFoundError("there is no such request");
-  if (request.kind !== "approval") {
+  if (request.kind !== "approval" && request.kind !== "budget") {
     throw new InvalidInputError(`request ${requestId} needs an answer, not an approval: use addToolOutput`);
   }
   const decision = {
@@ -151,12 +151,17 @@ async function approvalOf(caller: Caller, agentId: string, given: GivenApproval)
 async function outputsOf(agent: Agent, { outputs }: NewAnswers): Promise<readonly Answer[]> {
   if (outputs.size === 0 || agent.state.openTurnId === null) return [];
   return (await agent.requests()).flatMap((request): Answer[] => {
-    const given = request.kind === "approval" ? undefined : outputs.get(request.callId);
+    const isApproval = request.kind === "approval" || request.kind === "budget";
+    const given = isApproval ? undefined : outputs.get(request.callId);
     if (given === undefined) return [];
     if (request.kind === "auth") return [{ request, decision: { verdict: "provided" } }];
     if (request.kind === "client") return [{ request, decision: { verdict: "answered", ...given } }];
-    if (given.isError) return [{ request, decision: { verdict: "rejected", reason: String(given.result) } }];
-    return [{ request, decision: { verdict: "answered", result: given.result } }];
+    const { result } = given;
+    if (given.isError) {
+      const reason = typeof result === "string" ? result : JSON.stringify(result);
+      return [{ request, decision: { verdict: "rejected", reason } }];
+    }
+    return [{ request, decision: { verdict: "answered", result } }];
   });
 }
 

@@ -111,7 +111,7 @@ export class MessageTranslation {
 
   /** Chunks for a turn that waits: the calls that the page has to answer, and the end. */
   wait(requests: readonly AgentRequest[], models: UseByModel): UiChunk[] {
-    const asked = requests.filter(({ kind }) => kind !== "approval");
+    const asked = requests.filter(({ kind }) => kind !== "approval" && kind !== "budget");
     return [
       ...this.#close(),
       ...asked.flatMap((request) => this.#ask(request)),
@@ -240,7 +240,7 @@ export class MessageTranslation {
 
   /** An approval is shown at its call. A call of a subagent is shown once it has a request. */
   #opened({ kind }: TroupeEventOf<"request.opened">, request: AgentRequest | undefined): PartChunk[] {
-    if (request === undefined || kind !== "approval") return [];
+    if (request === undefined || (kind !== "approval" && kind !== "budget")) return [];
     const { requestId: approvalId, callId: toolCallId, prompt: reason, argumentsHash: signature } = request;
     if (this.#approvals.has(approvalId) || this.#turn.client.calls.get(toolCallId)?.isSettled === true) return [];
     this.#approvals.add(approvalId);
@@ -257,6 +257,7 @@ export class MessageTranslation {
     return [
       ...(edited === undefined ? [] : [{ ...callChunk(request, this.#turn), input: edited }]),
       { type: "tool-approval-response", approvalId, approved, ...why },
+      ...(request.kind === "budget" ? [budgetResult(toolCallId, approved)] : []),
     ];
   }
 
@@ -268,10 +269,10 @@ export class MessageTranslation {
 
   /**
    * A call of a subagent is a step of its own: `sendAutomaticallyWhen` compares the calls of the last step, and the call that spawned
-   * the subagent has no result yet.
+   * the subagent has no result yet. So is a request for more budget, which belongs to no call of the model.
    */
-  #stepOf({ agentId }: AgentRequest): PartChunk[] {
-    return agentId === this.#turn.rootAgentId ? [] : [{ type: "start-step" }];
+  #stepOf({ agentId, kind }: AgentRequest): PartChunk[] {
+    return agentId === this.#turn.rootAgentId && kind !== "budget" ? [] : [{ type: "start-step" }];
   }
 
   /** Shows a call that waits for the page, so that its `onToolCall` runs once. */
@@ -326,11 +327,19 @@ function usageOf(use: ModelUse): NonNullable<AiSdkMetadata["usage"]> {
 }
 
 function callChunk(
-  { callId: toolCallId, name: toolName, arguments: input, agentId, agentName }: AgentRequest,
+  { callId: toolCallId, name: toolName, arguments: input, agentId, agentName, kind, requestId, prompt }: AgentRequest,
   { rootAgentId }: ShownTurn,
 ): Extract<PartChunk, { readonly type: "tool-input-available" }> {
   const owner = agentId === rootAgentId ? {} : { title: `${agentName}: ${toolName}` };
-  return { type: "tool-input-available", toolCallId, toolName, input: input as Json, providerExecuted: true, ...owner };
+  const asked = kind === "budget" ? { toolMetadata: { requestId, kind, prompt } } : {};
+  const call = { type: "tool-input-available", toolCallId, toolName, input: input as Json } as const;
+  return { ...call, providerExecuted: true, ...owner, ...asked };
+}
+
+/** No tool runs after a decision on more budget, so the decision settles its part. */
+function budgetResult(toolCallId: string, approved: boolean): PartChunk {
+  if (!approved) return { type: "tool-output-denied", toolCallId };
+  return { type: "tool-output-available", toolCallId, output: "approved" };
 }
 
 function budgetChunk(event: TroupeEventOf<"budget.warning" | "budget.exhausted" | "budget.changed">): PartChunk {

@@ -1,6 +1,7 @@
 // The official client of the AI SDK over this surface: each kind of part, approvals, tools of the page, resuming, and the history.
 import { createRuntime, defineAgent, fallbackModel, openaiModel } from "troupe";
 import { aiSdkSurface } from "troupe/server";
+import { scriptedModel } from "troupe/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startModelServer } from "../../support/model-server.ts";
 import { slowSpeaker } from "../../support/slow-speaker.ts";
@@ -103,6 +104,7 @@ describe("useChat's client", () => {
     });
     await client.chat.addToolApprovalResponse({ id: approvalOf(asked), approved: true });
     await expect.poll(() => textOfMessage(client.chat.lastMessage)).toBe("so: Read it.");
+    await expect.poll(() => client.chat.status).toBe("ready");
     expect(one.removed).toEqual(["a.txt"]);
     expect(withoutRaw(plain(await loadedMessages(one)))).toEqual(withoutRaw(plain(client.chat.messages)));
   });
@@ -172,20 +174,38 @@ describe("useChat's client", () => {
   });
 });
 
-describe("a running answer", () => {
-  async function speaking() {
-    const goOn = Promise.withResolvers<void>();
-    const said = Promise.withResolvers<void>();
-    const { model } = slowSpeaker({ said: said.resolve, goOn: goOn.promise, whole: goOn.promise });
-    const runtime = await createRuntime({ agents: [defineAgent({ name: "desk", model })], streaming: "always" });
-    onTestFinished(() => runtime.shutdown());
-    const one = serve(runtime, { surfaces: [aiSdkSurface()] });
-    const client = officialClient(one);
-    const whole = client.say("speak");
-    await said.promise;
-    return { one, client, whole, goOn };
-  }
+it("a person continues at a limit, and the message goes on", async () => {
+  const model = scriptedModel("Done.");
+  const desk = defineAgent({ name: "desk", model, budget: { maxTokens: 100, askAtLimit: true } });
+  const runtime = await createRuntime({ agents: [desk], mayDecide: () => true });
+  onTestFinished(() => runtime.shutdown());
+  const one = serve(runtime, { surfaces: [aiSdkSurface()] });
+  const client = officialClient(one);
+  const asked = await client.say("work");
+  expect(asked?.metadata?.status).toBe("waiting");
+  await client.chat.addToolApprovalResponse({ id: approvalOf(asked), approved: true });
+  await expect.poll(() => textOfMessage(client.chat.lastMessage)).toBe("Done.");
+  await expect.poll(() => client.chat.status).toBe("ready");
+  expect(withoutRaw(shapeOf((await loadedMessages(one)).at(-1)).filter((type) => type !== "step-start"))).toEqual(
+    shapeOf(client.chat.lastMessage).filter((type) => type !== "step-start"),
+  );
+});
 
+/** A client whose answer is in the middle of its text. */
+async function speaking() {
+  const goOn = Promise.withResolvers<void>();
+  const said = Promise.withResolvers<void>();
+  const { model } = slowSpeaker({ said: said.resolve, goOn: goOn.promise, whole: goOn.promise });
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "desk", model })], streaming: "always" });
+  onTestFinished(() => runtime.shutdown());
+  const one = serve(runtime, { surfaces: [aiSdkSurface()] });
+  const client = officialClient(one);
+  const whole = client.say("speak");
+  await said.promise;
+  return { one, client, whole, goOn };
+}
+
+describe("a running answer", () => {
   it("continues after a reload, without gap or duplicate, and in a second tab", async () => {
     const { one, client, whole, goOn } = await speaking();
     const reloaded = officialClient(one, { messages: await loadedMessages(one) });
