@@ -128,8 +128,16 @@ export {
   type UseByModel,
 } from "./budget/index.ts";
 export type { PriceTable } from "./model/index.ts";
-export type { LimitStop, Spending, TurnSpending } from "./runtime/index.ts";
+export type {
+  LimitStop,
+  Spending,
+  TurnSpending,
+} from "./runtime/index.ts";
 export type { StopReason, StopSignal, Usage } from "./state/index.ts";
+
+// Delete
+export type { DeletedTree, DeletionReport, OwnerDeletionReport, RetentionOptions } from "./runtime/index.ts";
+export type { Deletion } from "./state/index.ts";
 
 // Watch
 export type { AgentOverview } from "./state/index.ts";
@@ -161,6 +169,7 @@ export { memoryStores, type Stores } from "./stores/index.ts";
 // Errors
 export {
   AgentBusyError,
+  AgentDeletedError,
   AgentNotStartedError,
   AgentStopError,
   AlreadyOwnedError,

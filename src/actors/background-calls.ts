@@ -2,6 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import { type CallState, type EntryOf, type Message, type Timer } from "../state/index.ts";
 import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
 import { callEffect } from "./effect.ts";
+import { guardedResult, ownResultRun } from "./guards.ts";
 import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
 import { type CallResult, errorResult, settleCall, startCall } from "./tool-calls.ts";
 
@@ -138,12 +139,13 @@ async function settleWith(
   const told = reports.filter(
     ({ childId, messageId }) => ends.some(([id]) => id === childId) && held.includes(messageId),
   );
-  settleCall(
-    host,
-    call,
-    { outcome: "success", text: lines.join("\n\n") },
-    { reports: told.map(({ messageId }) => messageId), clearedTimers: [waitTimerId(call.callId)] },
-  );
+  const result = { outcome: "success", text: lines.join("\n\n") } as const;
+  const guarded = await guardedResult(ownResultRun(host, call, signal), call, result);
+  if (signal.aborted) return;
+  settleCall(host, call, guarded, {
+    reports: told.map(({ messageId }) => messageId),
+    clearedTimers: [waitTimerId(call.callId)],
+  });
 }
 
 /** The error result for ids that do not belong to the agent's own subagents; `undefined` if all do. */

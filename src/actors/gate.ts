@@ -1,12 +1,13 @@
 import type { AgentTool } from "../agents/index.ts";
 import { readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
-import { createDraft } from "../hooks/index.ts";
+import { blockedText, createDraft } from "../hooks/index.ts";
 import { type CallGate, type CallState, foldCall, type Json, openGate, type StopSignal } from "../state/index.ts";
 import { type ParsedArguments, revocable } from "../tools/index.ts";
 import { isHeldBack } from "./fork-rule.ts";
 import { settleAbandonedRun } from "./generate.ts";
-import { hookContextOf } from "./hook-run.ts";
+import { guardedCall, guardsCalls, guardWarnings } from "./guards.ts";
+import { hookContextOf } from "./hook-context.ts";
 import { appendWarnings, type Host, type Warning } from "./host.ts";
 import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { runContextOf } from "./run-context.ts";
@@ -36,7 +37,7 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   const isHeld = isHeldBack(host, tool);
   const asks = tool.kind === "function" && !isHeld ? tool.needsApproval : false;
-  const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
+  const hasHooks = host.definition.hooks.beforeEachTool.length > 0 || guardsCalls(host);
   if (!hasHooks && typeof asks === "boolean") {
     if (!isHeld && startsAtOnce(tool)) return { ...call, gate: openGate(effectOf(host, tool), parsed.json) };
     return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
@@ -50,7 +51,11 @@ export async function gateCall(host: Host, call: CallState, signal: AbortSignal)
   if (signal.aborted) return undefined;
   const { turnId } = call;
   appendWarnings(host, turnId, left.warnings);
-  settleAbandonedRun(host, call, (run) => run.startsWith("beforeEachTool:") && run.includes(`:${call.callId}@`));
+  settleAbandonedRun(
+    host,
+    call,
+    (run) => /^(?:beforeEachTool|guardCall):/.test(run) && run.includes(`:${call.callId}@`),
+  );
   for (const stop of left.stops) host.append({ type: "stop.signalled", turnId, signal: stop });
   return append(host, call, tool, verdict);
 }
@@ -89,7 +94,7 @@ async function parse(host: Host, tool: AgentTool, text: string, signal: AbortSig
 }
 
 /**
- * Gates arguments that a person substituted for the model's: they are validated, but hooks do not run, since they must not
+ * Gates arguments that a person substituted for the model's: they are validated and guarded, but hooks do not run, since they must not
  * overrule a person.
  */
 export async function gateEdited(
@@ -100,6 +105,18 @@ export async function gateEdited(
 ): Promise<CallState> {
   const parsed = await parse(host, tool, JSON.stringify(edited), signal);
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
+  await host.committed();
+  const warnings: Warning[] = [];
+  const guarded = await guardedArguments(host, call, tool, { args: parsed.json, signal, warnings });
+  if (signal.aborted) return call;
+  appendWarnings(host, call.turnId, warnings);
+  settleAbandonedRun(host, call, (run) => run.startsWith("guardCall:") && run.includes(`:${call.callId}@`));
+  if ("verdict" in guarded) return append(host, call, tool, guarded);
+  if (hashOfArguments(guarded.args) !== hashOfArguments(parsed.json)) {
+    // The person has approved what they wrote, not what a guard makes of it.
+    const message = `The call of ${call.name} was blocked by a guard, which would change the arguments that a person has edited.`;
+    return append(host, call, tool, { verdict: "denied", message });
+  }
   return append(host, call, tool, {
     verdict: "allowed",
     message: null,
@@ -166,6 +183,9 @@ async function judge(
     }
   }
   try {
+    const guarded = await guardedArguments(host, call, tool, { args, signal, warnings: left.warnings });
+    if ("verdict" in guarded) return guarded;
+    args = guarded.args;
     return {
       verdict: "allowed",
       message: null,
@@ -177,6 +197,26 @@ async function judge(
     debugError(`needsApproval() of tool "${name}"`, error, host.redactorOf(turnId));
     return verdictOfError(error, `tool:${name}`, left);
   }
+}
+
+/** The arguments after the guards of calls, or the verdict that keeps the call from running. */
+async function guardedArguments(
+  host: Host,
+  call: CallState,
+  tool: AgentTool,
+  { args, signal, warnings }: { readonly args: Json; readonly signal: AbortSignal; readonly warnings: Warning[] },
+): Promise<{ readonly args: Json } | Verdict> {
+  if (!guardsCalls(host)) return { args };
+  const guarded = await guardedCall(host, call, args, signal);
+  if (guarded.kind === "block") {
+    const { plugin, reason } = guarded;
+    warnings.push(...guardWarnings({ what: "tool_call", name: call.name, changed: [plugin], reason }));
+    return { verdict: "denied", message: blockedText(`The call of ${call.name}`, plugin, reason) };
+  }
+  if (guarded.kind === "pass") return { args };
+  warnings.push(...guardWarnings({ what: "tool_call", name: call.name, changed: guarded.plugins }));
+  const parsed = await parse(host, tool, JSON.stringify(guarded.value), signal);
+  return parsed.ok ? { args: parsed.json } : { verdict: "invalid", message: parsed.message };
 }
 
 /** An error of user code fails only the call; `AgentStopError` stops the turn, and the call does not run. */

@@ -8,7 +8,7 @@ import {
   ModelError,
   TurnInterruptedError,
 } from "../errors/index.ts";
-import { callModel, compositionOf, type ModelAnswer } from "../model/index.ts";
+import { callModel, compositionOf, type LanguageModel, type ModelAnswer } from "../model/index.ts";
 import {
   type EntryOf,
   type Message,
@@ -55,6 +55,8 @@ interface SideCall {
   readonly promptHash: string;
   readonly request: ModelRequest;
   readonly signal: AbortSignal;
+  /** Another model than the agent's; `undefined` for the agent's. */
+  readonly other: LanguageModel | undefined;
 }
 
 /**
@@ -68,8 +70,12 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
   let count = 0;
   const before = owner.memory(turnId).entries.at(-1)?.seq ?? 0;
   const used = new Set<number>();
-  return async (given: GenerateInput): Promise<ModelResponse> => {
+  return async (
+    given: GenerateInput,
+    options: { readonly model?: LanguageModel | undefined } = {},
+  ): Promise<ModelResponse> => {
     const input = takeGenerateInput(given);
+    const other = otherModel(options.model);
     const index = count;
     count += 1;
     const host = await owner.live();
@@ -94,8 +100,14 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
       used.add(known.seq);
       return known.response;
     }
-    return await call(owner, { turnId, step, run, index, promptHash, request, signal });
+    return await call(owner, { turnId, step, run, index, promptHash, request, signal, other });
   };
+}
+
+/** A composition would need the choices that only the agent's own model has journalled. */
+function otherModel(model: LanguageModel | undefined): LanguageModel | undefined {
+  if (model === undefined || !compositionOf(model)) return model;
+  throw new InvalidInputError(`generate() got the model "${model.name}", which chooses among models; give one of them`);
 }
 
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
@@ -115,8 +127,8 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
 
 async function chosen(owner: Host, side: SideCall, soFar: CallSoFar): Promise<CalledModel> {
   const { model } = owner.definition;
-  if (!compositionOf(model)) return { model, route: [] };
-  const { turnId, step, run, index, request, signal } = side;
+  const { turnId, step, run, index, request, signal, other } = side;
+  if (other !== undefined || !compositionOf(model)) return { model: other ?? model, route: [] };
   return await onLive(owner, async (host) => {
     const turn = assertOpenTurn(host, turnId);
     const key = `${turnId}:${run}:${index}`;
@@ -216,7 +228,11 @@ function reserved(
         if (entry.reservation) return { ask, reservation: entry.reservation };
         throw new InvariantError("a call of generate() was granted without a reservation");
       }
-      if (entry.reason !== "mustWait" && entry.reason !== "paused") throw refusedCall("generate()", entry);
+      // Beside the open call of the step, whose answer a guard checks, it would wait for the reservation of that call.
+      const isBeside = turn.openRequest !== null;
+      if (isBeside && entry.reason === "paused") throw new TurnInterruptedError("the agent is being paused");
+      if (isBeside || (entry.reason !== "mustWait" && entry.reason !== "paused"))
+        throw refusedCall("generate()", entry);
       await abortable(host.freed(entry, run), signal);
     }
   });

@@ -1,6 +1,6 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
-import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
+import type { HookContext, RegisteredHook, ReplacingMessage } from "../hooks/index.ts";
 import {
   type EntryOf,
   type HeldMessage,
@@ -9,53 +9,14 @@ import {
   type HookPatch,
   type Message,
   stepMetadata,
-  takeText,
 } from "../state/index.ts";
 import { redactError } from "../tools/index.ts";
 import { reportMessage } from "./background-calls.ts";
-import { generateFor, settleAbandonedRun } from "./generate.ts";
-import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
-import { contextPercentOf, runAgentOf, traceOf } from "./run-context.ts";
+import { settleAbandonedRun } from "./generate.ts";
+import { hookContextOf } from "./hook-context.ts";
+import { appendWarnings, type Host, type Warning } from "./host.ts";
 import { stopSignalOf } from "./stored-error.ts";
 import { thrownBy } from "./user-errors.ts";
-
-/** One run of a hook. */
-interface HookRun {
-  readonly turnId: string;
-  readonly step: number;
-  /** Its name, under which its model calls are journalled. */
-  readonly run: string;
-  /** Its warnings, journalled with its changes. */
-  readonly warnings: Warning[];
-}
-
-/** Creates the context that is passed to a hook. */
-export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: AbortSignal): HookContext {
-  const turn = host.turn(turnId);
-  return {
-    agent: runAgentOf(host),
-    turnId,
-    step,
-    prompt: host.memory(turnId).prompt,
-    actorId: turn?.actorId ?? null,
-    get auth() {
-      return host.auth(turnId);
-    },
-    contextPercent: contextPercentOf(host, turn),
-    get trace() {
-      return traceOf(host, turnId);
-    },
-    signal,
-    generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
-    emitWarning(givenCode, givenMessage) {
-      const code = takeText(givenCode, "the code passed to emitWarning()");
-      const message = takeText(givenMessage, "the message passed to emitWarning()");
-      if (warnings.some((one) => one.code === code) || isWarnedOf(host, turnId, code)) return false;
-      warnings.push({ code, message });
-      return true;
-    },
-  };
-}
 
 /** The hooks of one name at one point of a turn. */
 export interface HookPoint {
@@ -72,7 +33,7 @@ export interface HookPoint {
 interface HookDraft<Draft> {
   readonly draft: Draft;
   readonly outcome: () => {
-    readonly added: readonly AddedMessage[];
+    readonly added: readonly ReplacingMessage[];
     readonly patch: Omit<HookPatch, "addedMessageIds" | "held">;
   };
 }
@@ -173,10 +134,11 @@ function messageOf(
   turnId: string,
   step: number,
   plugin: string,
-  { messageId, role, content }: HeldMessage,
+  { messageId, role, content, replaces }: HeldMessage & Pick<ReplacingMessage, "replaces">,
 ): Message {
   const metadata = stepMetadata(host.identity.agentId, { turnId, step, isTrace: true });
-  return { id: messageId, role, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
+  const common = { id: messageId, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
+  return replaces === undefined ? { ...common, role } : { ...common, role: "user", replaces };
 }
 
 /** An input that arrived during the turn, for history. */

@@ -46,11 +46,12 @@ export {
 export { hostedInStubbed, isStubbed } from "./stub-rule.ts";
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage, waitTimerId } from "./background-calls.ts";
-export { notSpawned } from "./subagent-calls.ts";
+export { notSpawned } from "./child-rules.ts";
 export { CacheWatch } from "./cache-watch.ts";
 export { requestKeyOf, resolveInstructions } from "./think.ts";
 export { modelOfRequest } from "./choose-model.ts";
 export { gateCall } from "./gate.ts";
+export { guardedResult } from "./guards.ts";
 export { checkOutput } from "./hook-effects.ts";
 export { assembleRequest } from "./prompt.ts";
 export { repeatCompaction, repeatHook } from "./repeat.ts";

@@ -3,6 +3,7 @@ import { workingOn } from "../base/index.ts";
 import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
+import { guardedResult, ownResultRun } from "./guards.ts";
 import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
 import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
@@ -127,6 +128,10 @@ async function readArtifact(
   }
   const reading = await workingOn(host.clock, () => readArtifactText(artifact, args, signal));
   if (signal.aborted) return;
-  if (reading.ok) return settle(host, call, { outcome: "success", text: reading.text });
+  if (reading.ok) {
+    const result = { outcome: "success", text: reading.text } as const;
+    const guarded = await guardedResult(ownResultRun(host, call, signal), call, result);
+    return signal.aborted ? undefined : settle(host, call, guarded);
+  }
   settle(host, call, errorResult(reading.message, reading.code));
 }

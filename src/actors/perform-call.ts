@@ -5,6 +5,7 @@ import { runControlTool } from "./background-calls.ts";
 import { callEffect } from "./effect.ts";
 import { settleHeldBack } from "./forked-calls.ts";
 import { gateCall, gateEdited } from "./gate.ts";
+import { guardedResult, ownResultRun } from "./guards.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
 import { openRequest, type Question } from "./open-request.ts";
@@ -142,7 +143,9 @@ async function takeDecision(
         }),
       };
       const shown = resultOfOutput(host, call, output, ANSWER_CHARACTERS);
-      settleCall(host, call, isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown);
+      const given = isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown;
+      const guarded = await guardedResult(ownResultRun(host, call, signal), call, given);
+      if (!signal.aborted) settleCall(host, call, guarded);
       return undefined;
     }
     case "edited":

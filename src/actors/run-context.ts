@@ -24,7 +24,7 @@ import {
 } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import { assertOpenTurn, type Host, onLive } from "./host.ts";
-import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
+import { awaitedChildOf, policyRefusal } from "./child-rules.ts";
 import { artifactOf } from "./tool-calls.ts";
 
 /** The run context passed to a tool. */
@@ -66,6 +66,9 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
         return { artifactId, version: live.notes.versionOf(artifactId) };
       });
     },
+    artifact: async (idOrName) =>
+      await onLive(host, async (live) => (await live.artifact(idOrName)) ?? (await live.artifactByName(idOrName))),
+    artifacts: async () => await onLive(host, async (live) => await live.artifacts()),
     async spawn(definition, input, options) {
       const child = await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options)));
       spawned.add(child.agentId);
@@ -160,8 +163,8 @@ async function spawnByCode(
 
 /** The agent, as exposed to hooks and tools. */
 export function runAgentOf(host: Pick<Host, "identity">): RunAgent {
-  const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, definition } = host.identity;
-  return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
+  const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, ownerId, definition } = host.identity;
+  return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant, ownerId };
 }
 
 /** The trace of the open turn, derived from its entries. */

@@ -27,6 +27,7 @@ import {
   type Tool,
 } from "../tools/index.ts";
 import { until } from "./effect.ts";
+import { guardedResult, guardsResults, ownResultRun } from "./guards.ts";
 import type { Host } from "./host.ts";
 import { openRequest } from "./open-request.ts";
 import { runContextOf } from "./run-context.ts";
@@ -52,7 +53,10 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
     if (tool.reconcile) await host.committed();
     const known = await reconciled(dependenciesOf(host, call), call, tool, "its process ended while it ran", signal);
     if (signal.aborted) return;
-    if (known !== "resume") return settleCall(host, call, known);
+    if (known !== "resume") {
+      const result = await guardedResult(resultRunOf(host, call, tool, signal), call, known);
+      return signal.aborted ? undefined : settleCall(host, call, result);
+    }
   }
   if (leftOpen && !takesUp && call.note === null && call.attempt >= tool.maxAttempts - 1 + MOST_DEATHS) {
     const text = `Error: ${call.name} is not run again: its process ended each time while it ran (${call.attempt} attempts).`;
@@ -69,9 +73,9 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
       const started = takesUp ? current : await start(host, current, tool, signal);
       if (!started || signal.aborted) return;
       takesUp = false;
-      const end = await attempt(host, started, tool, signal);
+      const end = await guardedEnd(host, started, tool, await attempt(host, started, tool, signal), signal);
       if (signal.aborted) return;
-      const next = takeEnd(host, started, end, signal);
+      const next = await takeEnd(host, started, end, signal);
       if (!next) return;
       current = next;
     } finally {
@@ -89,8 +93,29 @@ function dependenciesOf(host: Host, call: CallState): AttemptDependencies {
   };
 }
 
+function resultRunOf(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal) {
+  return ownResultRun(host, call, signal, tool.maxOutputCharacters);
+}
+
+/** The end of an attempt with its result as the guards let it pass. */
+async function guardedEnd(
+  host: Host,
+  call: CallState,
+  tool: Tool<never>,
+  end: AttemptEnd,
+  signal: AbortSignal,
+): Promise<AttemptEnd> {
+  if (end.type !== "settled" || signal.aborted || !guardsResults(host)) return end;
+  return { ...end, result: await guardedResult(resultRunOf(host, call, tool, signal), call, end.result) };
+}
+
 /** Journals the end of an attempt. Returns the call before its next attempt; `undefined` if there is none. */
-function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
+async function takeEnd(
+  host: Host,
+  call: CallState,
+  end: AttemptEnd,
+  signal: AbortSignal,
+): Promise<CallState | undefined> {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
     const { attempt } = call;
@@ -104,7 +129,9 @@ function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSign
     const result = awaitChild(host, call, end.child);
     faultPoint("child.awaited");
     if (!result) return undefined;
-    settleCall(host, call, result);
+    const guarded = guardsResults(host) ? await guardedResult(ownResultRun(host, call, signal), call, result) : result;
+    if (signal.aborted) return undefined;
+    settleCall(host, call, guarded);
     faultPoint("tool.result");
     return undefined;
   }

@@ -1,16 +1,10 @@
-import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
+import { spawnLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, describeValue, faultPoint } from "../base/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
-import {
-  type CallState,
-  childrenAtWork,
-  type Entry,
-  type EntryOf,
-  type OrderedSpawn,
-  takeText,
-} from "../state/index.ts";
-import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
+import { type CallState, childrenAtWork, type EntryOf, type OrderedSpawn, takeText } from "../state/index.ts";
+import { AwaitedChild } from "../tools/index.ts";
+import { entriesOf, isSpawned, policyRefusal } from "./child-rules.ts";
 import { callEffect } from "./effect.ts";
+import { guardedResult, guardsResults, ownResultRun } from "./guards.ts";
 import type { ChildEnd, Host } from "./host.ts";
 import { storedErrorOf } from "./stored-error.ts";
 import { type CallResult, errorResult, refusedResult, settleCall } from "./tool-calls.ts";
@@ -50,42 +44,6 @@ export async function spawnSubagent(
   settleCall(host, call, refusedResult("No subagent was started", outcome.entry));
 }
 
-/** Why the policy forbids another child; `undefined` if it does not. */
-export function policyRefusal(
-  host: Host,
-  turnId: string,
-  tool: Pick<SubagentTool, "definition" | "policy" | "background">,
-): string | undefined {
-  const { policy, definition } = tool;
-  const depth = host.identity.depth + 1;
-  const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
-  if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
-  const { maxConcurrent } = policy;
-  if (tool.background && maxConcurrent !== undefined) {
-    // Calls of one round start before the first of them is granted.
-    const coming = host
-      .undelivered()
-      .filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name);
-    const running = coming.length + host.background.running().filter(({ name }) => name === definition.name).length;
-    if (running >= maxConcurrent) {
-      return `${running} subagents "${definition.name}" work in the background already; the policy allows ${maxConcurrent} at a time. Wait for one with subagent_wait, or end one with subagent_cancel.`;
-    }
-  }
-  if (policy.maxChildren === undefined) return undefined;
-  const spawned = spawnedOf(host, turnId, definition.name).length;
-  if (spawned < policy.maxChildren) return undefined;
-  return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
-}
-
-/** Children of one definition that the turn has started or proposed: calls of one round start before the first is granted. */
-function spawnedOf(host: Host, turnId: string, definition: string): string[] {
-  return entriesOf(host, turnId).flatMap((entry) =>
-    entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition
-      ? [entry.childId]
-      : [],
-  );
-}
-
 /**
  * Spawns the children that a queued tool has ordered, as its own code would have done; then the call waits for the child that
  * provides its result. Repeating it spawns nothing twice, because the children's ids are derived.
@@ -101,7 +59,9 @@ export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, ca
   }
   const known = awaitChild(host, call, new AwaitedChild(awaits, prefix ?? undefined));
   faultPoint("child.awaited");
-  if (known) settleCall(host, call, known);
+  if (!known) return;
+  const result = await guardedResult(ownResultRun(host, call, signal), call, known);
+  if (!signal.aborted) settleCall(host, call, result);
 });
 
 /** `undefined` if the child is spawned, or the signal is aborted. */
@@ -128,38 +88,6 @@ async function spawnOne(
     if (reason !== "paused" && reason !== "mustWait") return refusedResult("No subagent was started", outcome.entry);
     await host.freed(outcome.entry, callId);
   }
-}
-
-function isSpawned(host: Host, turnId: string, childId: string): boolean {
-  return entriesOf(host, turnId).some((entry) => entry.type === "child.spawned" && entry.childId === childId);
-}
-
-/** The value of `run.await(child)`. Throws `InvalidInputError` for a child that no code of this turn has spawned. */
-export function awaitedChildOf(
-  { host, turnId, spawned }: { readonly host: Host; readonly turnId: string; readonly spawned: ReadonlySet<string> },
-  child: { readonly agentId: string },
-  { prefix }: AwaitOptions = {},
-): AwaitedChild {
-  // Children that this run spawned through its agent's live host are not in the memory of the host under which it started.
-  const isOwn =
-    spawned.has(child?.agentId) ||
-    entriesOf(host, turnId).some(
-      (entry) => entry.type === "child.spawned" && entry.callId === undefined && entry.childId === child?.agentId,
-    );
-  if (isOwn) return new AwaitedChild(child.agentId, prefix);
-  throw notSpawned(child, "turn");
-}
-
-/** The error for a value passed to `run.await()` that is not a child of its turn or of its queued call. */
-export function notSpawned(
-  child: { readonly agentId: string } | null | undefined,
-  by: "turn" | "call",
-): InvalidInputError {
-  const agentId: unknown = child?.agentId;
-  const given = typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
-  return new InvalidInputError(
-    `run.await() expects a child that this ${by} has started with run.spawn(), not ${given}`,
-  );
 }
 
 /** The result of the child that the tool awaits instead of returning a result; `undefined` if the call now waits for it. */
@@ -190,11 +118,13 @@ export function awaitChild(
 }
 
 /** The end of a child becomes its call's result; for a background child, its start does. */
-export const settleChild = callEffect("settleChild", (host, { turnId, callId }) => {
+export const settleChild = callEffect("settleChild", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
-  const result = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));
-  if (!result) return;
+  const given = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));
+  if (!given) return;
+  const result = guardsResults(host) ? await guardedResult(ownResultRun(host, call, signal), call, given) : given;
+  if (signal.aborted) return;
   settleCall(host, call, result);
   faultPoint("child.result");
 });
@@ -215,9 +145,4 @@ function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string |
     return { outcome: "success", text: `${before}${note}` };
   }
   return errorResult(`${before}The subagent failed: ${text}`, "subagent_failed");
-}
-
-/** Entries of the turn, including those not yet delivered to the machines. */
-function entriesOf(host: Host, turnId: string): Entry[] {
-  return [...host.memory(turnId).entries, ...host.undelivered()];
 }

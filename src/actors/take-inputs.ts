@@ -1,5 +1,6 @@
 import { createDraft, type HookDrafts } from "../hooks/index.ts";
 import { hookKeyOf, textOf, type TurnState, unseenInputsOf } from "../state/index.ts";
+import { guardsResults } from "./guards.ts";
 import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { nextStep } from "./prompt.ts";
@@ -15,7 +16,9 @@ export async function takeInInputs(host: Host, turnId: string, signal: AbortSign
     if (!turn || signal.aborted) return false;
     const unseen = unseenInputsOf(turn).map(({ messageId }) => messageId);
     const isLate = turn.appliedHooks.some((key) => key.startsWith("beforeLlm:"));
-    releaseHeld(host, turnId, isLate ? unseen : []);
+    // Guards have to see reports of subagents too.
+    const late = guardsResults(host) ? turn.heldMessageIds : unseen;
+    releaseHeld(host, turnId, isLate ? late : []);
     const due = unseen.find((id) => !host.turn(turnId)?.heldMessageIds.includes(id) && isUnwelcomed(turn, id));
     if (due === undefined) return true;
     const place = { turnId, step: nextStep(turn), hook: "afterUserInput", inputId: due } as const;

@@ -32,6 +32,8 @@ import {
 import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { turnEffect, until } from "./effect.ts";
 import { type HookSet, runHooks } from "./hook-run.ts";
+import { settleAbandonedRun } from "./generate.ts";
+import { guardedAnswer, guardWarnings, holdsAnswers } from "./guards.ts";
 import { appendModelWarnings, appendWarnings, type Host } from "./host.ts";
 import {
   billOf,
@@ -246,14 +248,15 @@ async function attempt(
       ask: granted.ask,
       granted: reservation,
     });
-    const answer = await host.inFlight.run(key, signal, async (callSignal) => {
+    const { answer, blocked, noted } = await host.inFlight.run(key, signal, async (callSignal) => {
       host.notes.noteAsked(key);
       const { output } = definition;
       const partial = host.turn(granted.turnId)?.checksOutput === true && output ? output.partial : undefined;
       const shown = listening ? host.viewers.showAnswer(granted, partial) : undefined;
+      const isHeld = holdsAnswers(host);
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
-        if (!callSignal.aborted) shown?.add(delta);
+        if (!callSignal.aborted && !isHeld) shown?.add(delta);
       };
       try {
         const identity = callIdentity(host, granted);
@@ -262,8 +265,12 @@ async function attempt(
           call: () =>
             callModel(called.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta, call: identity }),
         });
-        if (!callSignal.aborted && answer.response.toolCalls.length === 0) shown?.complete();
-        return answer;
+        const guarded = await guardedAnswer(host, granted, answer, callSignal);
+        const { response } = guarded.answer;
+        if (isHeld && !callSignal.aborted && response.content !== "")
+          shown?.add({ type: "text", text: response.content });
+        if (!callSignal.aborted && response.toolCalls.length === 0) shown?.complete();
+        return guarded;
       } finally {
         shown?.end();
       }
@@ -276,6 +283,10 @@ async function attempt(
     // The answer ends the edits.
     const answered = host.turn(granted.turnId);
     const edits = answered === undefined ? [] : editsOf(host, answered);
+    settleAbandonedRun(host, granted, (run) => run.startsWith("guardOutput:"));
+    // Appended before the answer, so that nothing follows from it.
+    if (noted) appendWarnings(host, granted.turnId, guardWarnings(noted));
+    if (blocked) host.append({ type: "stop.signalled", turnId: granted.turnId, signal: blocked });
     respond(host, granted, answer, { called, billing, durationMs });
     const watched = { request: sent, response: answer.response, edits };
     warnOfLostCache(host, granted.turnId, { model: called.model, watched });
@@ -283,7 +294,9 @@ async function attempt(
     return true;
   } catch (error) {
     if (signal.aborted) return true;
-    if (!host.notes.takeDropped(key)) return !failAttempt(host, granted, { called, error });
+    // A guard that would call a model while the agent is being paused: the pause waits for this call, and the guard for its end.
+    const isCut = host.notes.takeDropped(key) || (holdsAnswers(host) && error instanceof TurnInterruptedError);
+    if (!isCut) return !failAttempt(host, granted, { called, error });
     dropAttempt(host, granted, listening ? received : undefined);
     return false;
   } finally {

@@ -3,7 +3,14 @@ import { InvalidInputError } from "../errors/index.ts";
 import { calledModels, compositionOf, type LanguageModel, modelOf } from "../model/index.ts";
 import { limitsOf, type Price } from "../budget/index.ts";
 import { fullHistory, type HistoryCompiler, isOwnCompiler, summarize } from "../context/index.ts";
-import { hookCountsOf, type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
+import {
+  hookCountsOf,
+  type Plugin,
+  pluginsOf,
+  type RegisteredGuards,
+  registerGuards,
+  registerHooks,
+} from "../hooks/index.ts";
 import {
   assertToolOf,
   type DefinitionContent,
@@ -21,7 +28,7 @@ import type {
   AutoCompactOptions,
   OutputOf,
 } from "./definition.ts";
-import { instructionsOf } from "./instructions.ts";
+import { instructionsOf, withPlugins } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
@@ -69,7 +76,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const toolNames = tools.tools.map((tool) => tool.name);
   assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
-  const instructions = instructionsOf(name, options.instructions);
+  const instructions = withPlugins(instructionsOf(name, options.instructions), plugins);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
   const answers = output ? ({ type: "json_schema", name: "output", schema: output.sentSchema } as const) : undefined;
   const responseFormat = answers ?? structuredClone(options.responseFormat);
@@ -77,6 +84,8 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const maxConsecutiveToolFailures = options.maxConsecutiveToolFailures ?? 3;
   const autoCompact = autoCompactOf(options.autoCompact);
   const hooks = reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins));
+  const guards = registerGuards(plugins);
+  for (const tool of tools.tools) if (tool.kind === "subagent") assertGuarded(name, guards, tool.definition);
   const hookCounts = hookCountsOf(hooks);
   deepFreeze([grantedTools, limits, responseFormat, hookCounts]);
   const stored = storedOf({
@@ -102,6 +111,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     grantedTools,
     hooks,
     hookCounts,
+    guards,
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,
@@ -126,6 +136,24 @@ function made(name: string, options: AgentOptions): AgentDefinition {
 /** Whether the tool starts children in the background. */
 export function isBackground(tool: AgentTool): boolean {
   return tool.kind === "subagent" && tool.background !== null;
+}
+
+/** Throws `InvalidInputError` if a subagent lacks guards that must hold for it. */
+function assertGuarded(name: string, guards: readonly RegisteredGuards[], child: AgentDefinition): void {
+  const missing = missingGuard(guards, child);
+  if (missing === undefined) return;
+  throw new InvalidInputError(
+    `agent "${name}": its subagent "${child.name}" lacks the plugin "${missing}", whose guards must hold for subagents too; add the same plugin to it`,
+  );
+}
+
+/** The plugin whose guards must hold for subagents and that the subagent lacks. */
+export function missingGuard(
+  guards: readonly RegisteredGuards[],
+  child: Pick<AgentDefinition, "guards">,
+): string | undefined {
+  return guards.find((own) => own.guards.subagents === true && !child.guards.some((one) => one.guards === own.guards))
+    ?.plugin;
 }
 
 /** A plugin may add tools of any kind; any other value is refused immediately. */

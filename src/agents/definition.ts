@@ -2,7 +2,7 @@ import { describeValue, hasMethods, type OptionRule, reading, ruleOf } from "../
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
-import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
+import type { HookRegistry, Hooks, Plugin, RegisteredGuards } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type {
   Background,
@@ -181,6 +181,7 @@ export interface AgentDefinition<Output = unknown> {
   readonly grantedTools: readonly GrantedTool[];
   readonly hooks: HookRegistry;
   readonly hookCounts: HookCounts;
+  readonly guards: readonly RegisteredGuards[];
   readonly limits: Limits;
   readonly maxOutputTokens: number | undefined;
   readonly temperature: number | undefined;

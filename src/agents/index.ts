@@ -1,5 +1,5 @@
 export { definitionOptions } from "./definition-options.ts";
-export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent, isBackground } from "./define-agent.ts";
+export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent, isBackground, missingGuard } from "./define-agent.ts";
 export {
   type AgentDefinition,
   type AgentOptions,

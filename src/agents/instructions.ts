@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeValue, optionsOf, reading, ruleOf, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import type { Plugin } from "../hooks/index.ts";
 import type { AgentDefinition, AgentOptions } from "./definition.ts";
 
 /** More than the context window of any model. */
@@ -39,6 +40,21 @@ export function instructionsOf(agent: string, given: AgentOptions["instructions"
     });
     return readText(path, of, () => bytes);
   };
+}
+
+/** The agent's own instructions, followed by those of its plugins in their order. */
+export function withPlugins(
+  own: AgentDefinition["instructions"],
+  plugins: readonly Pick<Plugin, "instructions">[],
+): AgentDefinition["instructions"] {
+  const added = plugins.flatMap(({ instructions = "" }) => (instructions === "" ? [] : [instructions]));
+  if (added.length === 0) return own;
+  const joined = (text: unknown): string => {
+    // The caller reports a result that is not a text.
+    if (typeof text !== "string") return text as string;
+    return [text, ...added].filter((part) => part.trim() !== "").join("\n\n");
+  };
+  return typeof own === "string" ? joined(own) : async (context) => joined(await own(context));
 }
 
 function isText(value: unknown): boolean {

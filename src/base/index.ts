@@ -5,6 +5,7 @@ export * from "./describe-value.ts";
 export * from "./eval-spending.ts";
 export * from "./eval-variables.ts";
 export * from "./file-errors.ts";
+export * from "./hash-chain.ts";
 export * from "./ids.ts";
 export * from "./instrumentation.ts";
 export * from "./option-rules.ts";

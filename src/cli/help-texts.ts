@@ -189,6 +189,27 @@ For agents that ask, run or chat started no file is needed; for others name the 
 ${exitCodes}
 `;
 
+export const deletion = `
+Examples:
+  $ npx troupe delete ask-mibodu
+  $ npx troupe delete ask-mibodu run-kavuna --yes
+  $ npx troupe delete --owner ann --dry-run
+  $ npx troupe delete --owner ann --abort --forks --yes
+
+Journal, messages, artifacts, accounts, requests, timers, webhooks and queued jobs of the whole tree are deleted. A line
+without content stays, which \`audit\` shows; the id cannot be used again. A command that was killed is finished by the
+same command. Files that were exported, and backups of the store, are yours to delete.
+`;
+
+export const prune = `
+Examples:
+  $ npx troupe prune --older-than 30d --dry-run
+  $ npx troupe prune --older-than 30d --yes
+  $ npx troupe prune --older-than 12h --redis redis://127.0.0.1:6379 --yes --json
+
+The age counts from the last activity in the whole tree. Agents with an open turn or an open request stay.
+`;
+
 export const fork = `
 Examples:
   $ npx troupe fork run-mibodu --at 2:3 --model gpt-5-mini
@@ -224,10 +245,21 @@ export const budget = `
 Examples:
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
+  $ npx troupe budget owner:perDay:ada --max-cost 3
 
 Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one more turn, pass the limits to \`resume\`.
+For one more turn, pass the limits to \`resume\`. To an account above the agents (\`forecast\` lists them) the amounts are added until it renews.
+`;
+
+export const forecast = `
+Examples:
+  $ npx troupe forecast
+  $ npx troupe forecast --owner ada
+  $ npx troupe forecast desk-7
+
+For each limit: what is used and reserved, when the account renews, what will be used by then at the present rate, and when the limit will be met.
+The rate is what was used, divided by the time since the account's window, or the account itself, began. With an agent: the accounts of its tree.
 `;
 
 export const serve = `

@@ -35,6 +35,8 @@ export interface BudgetInput {
   readonly strict?: boolean | undefined;
   /** The last call within the budget must give an answer. */
   readonly finalAnswer?: boolean | undefined;
+  /** At a limit, a request asks a person to continue with more. */
+  readonly askAtLimit?: boolean | undefined;
 }
 
 /** A kind of agent that can be created. */
@@ -47,6 +49,23 @@ export interface DefinitionInfo {
   readonly model: string;
   /** Its tools, without their parameters. */
   readonly tools: readonly { readonly name: string; readonly description: string }[];
+}
+
+/** A deleted agent, and how much was deleted with it. */
+export interface DeletedAgent {
+  /** Its id. */
+  readonly agentId: string;
+  /** Milliseconds since the epoch. */
+  readonly deletedAt: number;
+  /** The numbers of deleted agents, turns, entries, messages, artifacts and requests. */
+  readonly counts: {
+    readonly agents: number;
+    readonly turns: number;
+    readonly entries: number;
+    readonly messages: number;
+    readonly artifacts: number;
+    readonly requests: number;
+  };
 }
 
 /** The current state of an agent. Times are milliseconds since the epoch. */

@@ -1,6 +1,7 @@
 import type { Content, JsonObject, Message, StubReport, TroupeEvent } from "../state/index.ts";
 import type {
   AgentInfo,
+  DeletedAgent,
   BudgetInput,
   ClientTool,
   DefinitionInfo,
@@ -164,6 +165,11 @@ export interface AgentHandle {
   abort(reason?: string, options?: CallOptions): Promise<AgentInfo>;
   /** Deletes the conversation, and the artifacts unless `keepArtifacts` is set; refused while a turn is open. */
   clear(options?: CallOptions & { readonly keepArtifacts?: boolean | undefined }): Promise<AgentInfo>;
+  /**
+   * Deletes the agent for good, with its subagents and all that belongs to them. Refused while a turn is open (`agent_busy`) unless `abort`
+   * is set. Only for root agents.
+   */
+  delete(options?: CallOptions & { readonly abort?: boolean | undefined }): Promise<DeletedAgent>;
   /** Saves the agent and frees the server's memory; it accepts no turns until it is started again. */
   shutdown(options?: CallOptions): Promise<AgentInfo>;
 }
@@ -276,6 +282,8 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
     abort: async (reason, given = {}) => await command("abort", reasonOf(reason), given),
     clear: async ({ keepArtifacts, ...given } = {}) =>
       await command("clear", keepArtifacts === undefined ? {} : { keepArtifacts }, given),
+    delete: async ({ abort, signal } = {}) =>
+      await transport.json({ method: "DELETE", path, query: abort === true ? { abort: "true" } : {}, signal }),
     shutdown: async (given = {}) => await command("shutdown", {}, given),
   };
 }

@@ -19,6 +19,7 @@ export type {
   TurnSettings,
   ClientTool,
   DefinitionInfo,
+  DeletedAgent,
   ListOptions,
   ListPage,
   NewAgent,

@@ -33,7 +33,7 @@ export type ClientHeaders = Readonly<Record<string, string>>;
 
 /** One request of the API. */
 export interface ApiRequest {
-  readonly method?: "GET" | "POST" | undefined;
+  readonly method?: "GET" | "POST" | "DELETE" | undefined;
   /** Path below the server's address: `/api/agents`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>> | undefined;

@@ -71,6 +71,11 @@ export class NotFoundError extends RejectionError {
   readonly code = "not_found";
 }
 
+/** The agent was deleted with its tree. Its id cannot be used again. */
+export class AgentDeletedError extends RejectionError {
+  readonly code = "agent_deleted";
+}
+
 /** This version, mode or store does not support the requested operation. */
 export class UnsupportedError extends RejectionError {
   readonly code = "unsupported";

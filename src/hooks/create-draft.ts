@@ -26,6 +26,7 @@ import type {
   HookCall,
   HookDrafts,
   HookViews,
+  ReplacingMessage,
 } from "./drafts.ts";
 
 /**
@@ -48,14 +49,17 @@ export function createDraft<Name extends HookName>(hook: Name, view: HookViews[N
 const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraft<Name> } = {
   afterUserInput(view) {
     const changes = new DraftChanges(view.messages, []);
-    return opened({ ...view, ...adding(changes), ...stopping(changes) }, changes);
+    return opened({ ...view, ...adding(changes), ...rewriting(changes), ...stopping(changes) }, changes);
   },
   beforeLlm(view) {
     const changes = new DraftChanges(view.messages, []);
     const edit: HookDrafts["beforeLlm"]["edit"] = (messageId, content) => changes.edit(messageId, content);
     const remove: HookDrafts["beforeLlm"]["remove"] = (messageId) => changes.remove(messageId);
     const set: HookDrafts["beforeLlm"]["set"] = (settings) => changes.set(settings, view.tools);
-    return opened({ ...view, ...adding(changes), ...stopping(changes), edit, remove, set }, changes);
+    return opened(
+      { ...view, ...adding(changes), ...rewriting(changes), ...stopping(changes), edit, remove, set },
+      changes,
+    );
   },
   afterLlm(view) {
     const changes = new DraftChanges(view.messages, view.calls);
@@ -103,6 +107,10 @@ function adding(changes: DraftChanges): Pick<HookDrafts["onComplete"], "add"> {
   return { add: (message) => changes.add(message) };
 }
 
+function rewriting(changes: DraftChanges): Pick<HookDrafts["beforeLlm"], "rewrite"> {
+  return { rewrite: (messageId, content) => changes.rewrite(messageId, content) };
+}
+
 function stopping(changes: DraftChanges): Pick<HookDrafts["beforeLlm"], "stop"> {
   return { stop: (reason) => changes.stop(reason) };
 }
@@ -127,7 +135,7 @@ const addableRoles: readonly string[] = ["user", "system", "assistant"] satisfie
 class DraftChanges {
   readonly #messages: readonly Message[];
   readonly #calls: readonly HookCall[];
-  readonly #added: AddedMessage[] = [];
+  readonly #added: ReplacingMessage[] = [];
   readonly #edited = new Map<string, Content>();
   readonly #removed = new Set<string>();
   readonly #patches = new Map<string, CallPatch>();
@@ -154,6 +162,17 @@ class DraftChanges {
       throw new InvalidInputError(`a hook cannot add a message with role ${found}; use ${addableRoles.join(", ")}`);
     }
     this.#added.push({ role, content: checkedContent(content) });
+  }
+
+  rewrite(messageId: string, content: Content): void {
+    this.#assertMessage(messageId);
+    const message = this.#messages.find(({ id }) => id === messageId);
+    if (message?.role !== "user" || message.origin.startsWith("hook:")) {
+      throw new InvalidInputError(
+        `message "${messageId}" was not written by a user or a subagent and cannot be rewritten`,
+      );
+    }
+    this.#added.push({ role: "user", content: checkedContent(content), replaces: messageId });
   }
 
   edit(messageId: string, content: Content): void {

@@ -23,6 +23,21 @@ export interface AddedMessage {
   readonly content: Content;
 }
 
+/** A message of a user with other content, which takes its place in every prompt. */
+export interface ReplacingMessage extends AddedMessage {
+  /** Id of the message. */
+  readonly replaces?: string;
+}
+
+/** Hooks that may replace what a user wrote. */
+export interface Rewritable {
+  /**
+   * Replaces the content of a message of the user or of a report of a subagent, in this and all later prompts, and for hooks and tools. The
+   * store keeps the original too.
+   */
+  readonly rewrite: (messageId: string, content: Content) => void;
+}
+
 /** Hooks that may stop the turn. */
 export interface Stoppable {
   /** Stops the turn with stop reason `stop_requested` at the end of this step. The first reason counts. */
@@ -52,9 +67,9 @@ export interface Continuable {
   readonly continue: () => void;
 }
 
-export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppable;
+export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Rewritable & Stoppable;
 
-export interface BeforeLlmDraft extends Addable, Stoppable {
+export interface BeforeLlmDraft extends Addable, Rewritable, Stoppable {
   /** The messages of the next model call, including those added by earlier hooks. */
   readonly messages: HookViews["beforeLlm"]["messages"];
   /** Changes a message for the next model call only; history keeps the original. */
@@ -123,7 +138,7 @@ export interface HookDrafts {
 
 /** The outcome of a draft: added messages without ids, and the rest of the patch. */
 export interface DraftOutcome {
-  readonly added: readonly AddedMessage[];
+  readonly added: readonly ReplacingMessage[];
   readonly patch: Omit<HookPatch, "addedMessageIds" | "held">;
 }
 

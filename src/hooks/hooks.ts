@@ -1,6 +1,7 @@
-import type { HookName, ModelResponse, TraceEntry } from "../state/index.ts";
-import type { Auth, GenerateInput, RegisteredTool, RunAgent } from "../tools/index.ts";
+import type { HookName, TraceEntry } from "../state/index.ts";
+import type { Auth, RegisteredTool } from "../tools/index.ts";
 import type { HookDrafts } from "./drafts.ts";
+import type { GuardContext, PluginGuards } from "./guards.ts";
 
 /** User code that runs at one point of a turn. Its changes to the draft are committed when it returns. */
 export type Hook<Name extends HookName> = (draft: HookDrafts[Name], run: HookContext) => void | Promise<void>;
@@ -33,38 +34,28 @@ export interface Hooks {
   readonly onComplete?: OneOrMore<"onComplete"> | undefined;
 }
 
-/** A named bundle of hooks and tools. */
+/** A named bundle of hooks, tools and instructions. */
 export interface Plugin {
   /** 1 to 64 letters, digits, `_`, `-` and `.`; not `agent`. It is the origin of messages that its hooks add. */
   readonly name: string;
   /** User code that runs at fixed points of a turn, after the agent's own hooks. Default: none. */
   readonly hooks?: Hooks | undefined;
+  /** Text that follows the agent's own instructions in the system prompt. It is part of the definition's hash. Default: none. */
+  readonly instructions?: string | undefined;
+  /** Checks of inputs, calls, results and answers, which hold where hooks cannot change anything. Default: none. */
+  readonly guards?: PluginGuards | undefined;
   /** Tools that the plugin adds to the agent, of any kind that the agent's own `tools` may contain. */
   readonly tools?: readonly RegisteredTool[] | undefined;
 }
 
 /** The run that a hook belongs to. */
-export interface HookContext {
-  /** The agent whose turn is running. */
-  readonly agent: RunAgent;
-  /** The current turn. */
-  readonly turnId: string;
-  /** The current step, from 1. */
-  readonly step: number;
-  /** The user's prompt of this turn, as text. */
-  readonly prompt: string;
-  /** The actor who started the turn; `null` if none was named. */
-  readonly actorId: string | null;
+export interface HookContext extends GuardContext {
   /** The actor with credentials, if the runtime has them. Do not store them: the journal never contains them. */
   readonly auth: Auth | undefined;
   /** How full the model's context window was after the last answer, from 0 to 100; `null` if unknown. */
   readonly contextPercent: number | null;
   /** The turn so far. */
   readonly trace: readonly TraceEntry[];
-  /** Aborted when the turn is stopped. */
-  readonly signal: AbortSignal;
-  /** Makes a model call on the agent's budget. The call is journalled: a rerun with the same prompt returns the first answer. */
-  readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /**
    * Emits a `warning` event: `code` is for programs, `message` for people. Each code is emitted once per turn, even with another
    * message; returns `false` if the turn already has that code.

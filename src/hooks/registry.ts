@@ -4,11 +4,14 @@ import {
   describeValue,
   type OptionsSchema,
   listRule,
+  nameRule,
   nearestName,
   optionsOf,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
+import { registerGuards } from "./guards.ts";
+import { inputHooks } from "./input-hooks.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
 
 /** The name under which an agent's own hooks are registered. */
@@ -34,7 +37,16 @@ interface Bundle {
 export function registerHooks(own: Hooks | undefined, given: readonly Plugin[]): HookRegistry {
   const plugins = pluginsOf(given);
   assertNames(plugins);
-  const bundles = [{ name: ownName, hooks: own ?? {} }, ...plugins.map(({ name, hooks = {} }) => ({ name, hooks }))];
+  const guards = registerGuards(plugins).flatMap(({ plugin, guards: own }) => {
+    const hooks = inputHooks(plugin, own);
+    return hooks === undefined ? [] : [{ name: plugin, hooks }];
+  });
+  // Guards of inputs run before all other hooks, so that these see what the guards let pass.
+  const bundles = [
+    ...guards,
+    { name: ownName, hooks: own ?? {} },
+    ...plugins.map(({ name, hooks = {} }) => ({ name, hooks })),
+  ];
   for (const bundle of bundles) assertHooks(bundle);
   return Object.freeze({
     afterUserInput: registered(bundles, "afterUserInput"),
@@ -70,7 +82,13 @@ export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
 }
 
 const pluginOptionsSchema: OptionsSchema<Plugin> = {
-  rules: { name: pluginName, hooks: anyRule, tools: listRule("a list of tools", anyRule) },
+  rules: {
+    name: pluginName,
+    hooks: anyRule,
+    instructions: nameRule,
+    guards: anyRule,
+    tools: listRule("a list of tools", anyRule),
+  },
   needed: ["name"],
   instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),
   takesOwnFields: true,

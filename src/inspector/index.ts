@@ -20,15 +20,9 @@ export type {
   AuditProblem,
   AuditReport,
 } from "./run-model/audit-check.ts";
-export type {
-  AuditAgent,
-  AuditDefinition,
-  AuditFile,
-  AuditLink,
-  AuditMessage,
-  AuditRequest,
-  Sealed,
-} from "./run-model/audit-file.ts";
+export type { AuditAgent, AuditDefinition, AuditFile, AuditRequest } from "./run-model/audit-file.ts";
+export type { AuditLink, AuditMessage, Sealed } from "../base/index.ts";
+export { type DeletionAudit, verifyDeletion } from "./feed/deletion-audit.ts";
 export { importRun } from "./feed/run-file.ts";
 export type { FeedSink, RunWatch } from "./feed/run-watch.ts";
 export type { FeedSource } from "./feed/source.ts";

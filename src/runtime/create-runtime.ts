@@ -1,12 +1,15 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
 import { createId, type OptionsSchema, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
+  type Account,
   agentAccountId,
   areSameLimits,
   bindingField,
   bindingOf,
+  isEmpty,
   type Limits,
   limitsOf,
+  shownAccount,
   turnFlagsOf,
 } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
@@ -27,8 +30,10 @@ import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { knownDefinition, rootIdentity } from "./core/root-agents.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
+import { type AccountLimits, accountLimitsOf } from "./api/accounts-options.ts";
 import { watchedStores } from "./core/watched-stores.ts";
 import {
+  accountListOptionsOf,
   listOptionsOf,
   requestListOptionsOf,
   startOptionsOf,
@@ -41,9 +46,13 @@ import { assertSameStubs, assertStubbable } from "./api/stub-options.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./api/runtime-options.ts";
 import { healthOf, metricsOf } from "./api/runtime-health.ts";
 import type { Runtime, RuntimeOptions } from "./api/runtime-types.ts";
+import { deleteOptionsOf, deleteOwnerOptionsOf } from "./api/deletion-types.ts";
 import { assertObserver } from "./api/turn-options.ts";
+import { deleteAgent, deleteOwner, type DeletionDependencies, finishDeletions } from "./deletion/index.ts";
+import { Retention } from "./deletion/retention.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { type TreeWatcher, type TreeWatching, watchTree } from "./follow/watch-tree.ts";
+import { absentError } from "./handles/read-agent.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { OverviewStore } from "./projections/overview.ts";
 import { createProjector, type Projector } from "./projections/projector.ts";
@@ -81,12 +90,19 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     fireDue: (report) => due.fireDue(report),
     nextAt: () => due.nextAt(),
   };
+  let overview: OverviewStore | undefined;
+  let retention: Retention | undefined;
   const core: RuntimeCore = new RuntimeCore({
     ...options,
     ...ports,
     onCommitted: onSaved,
     onTurnEnded: copies && ((turnId) => copies.turnEnded(turnId)),
-    onClosing: copies && (() => copies.close()),
+    onTreeForgotten: (rootAgentId) => overview?.forget(rootAgentId),
+    shownRoots: () => overview?.roots ?? [],
+    onClosing: async () => {
+      await retention?.close();
+      await copies?.close();
+    },
     schedules: part.role === "client" ? undefined : dueNow,
     schedulesOf: (caller) => ofRuns.ofCall(caller),
     stores,
@@ -109,7 +125,25 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
   watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.passivation.keys().filter((key) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(rootOfAgent)));
-  let overview: OverviewStore | undefined;
+  const deletions: DeletionDependencies = {
+    stores,
+    tenant,
+    clock,
+    queues: part.queues,
+    copies,
+    notify: (agentIds) => core.notify(agentIds),
+    forget: (rootAgentId, deletedAt) => core.forgetTree(rootAgentId, deletedAt),
+    onChange: (rootAgentId, listener) => {
+      const ends = [core.onForeignWrite(listener), core.bus.listenToRows(listener, rootAgentId)];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+  };
+  if (options.retention && part.role !== "client") {
+    retention = new Retention(deletions, options.retention);
+    retention.start();
+  }
 
   const runtime: Runtime = {
     get isOpen() {
@@ -136,6 +170,12 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
+    accountsAbove: async (filter) => {
+      const { ownerId, ...page } = accountListOptionsOf(filter);
+      const found = await (ownerId === undefined ? stores.outer.list(tenant, page) : stores.outer.of(tenant, ownerId));
+      return found.map((account) => shownAccount(account, clock.now()));
+    },
+    addToAccount: (accountId, limits) => addToAccount(core, accountId, limits),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
     schedule: (key, options) => setSchedule({ core, schedules }, key, options),
@@ -162,7 +202,27 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       core.assertOpen();
       await copies?.projected(rootAgentId);
     },
-    recover: () => recover(core, copies),
+    delete: async (agentId, how) => {
+      const id = textOfCaller(agentId, "runtime.delete(): the agent's id");
+      const asked = deleteOptionsOf(how);
+      core.assertOpen();
+      return await deleteAgent(deletions, id, asked);
+    },
+    deleteOwner: async (ownerId, how) => {
+      const id = textOfCaller(ownerId, "runtime.deleteOwner(): the owner's id");
+      const asked = deleteOwnerOptionsOf(how);
+      core.assertOpen();
+      return await deleteOwner(deletions, id, asked);
+    },
+    recover: async () => {
+      core.assertOpen();
+      for (const { agentId, error } of await finishDeletions(deletions)) {
+        process.emitWarning(
+          `the deletion of ${agentId} could not be finished and will be tried again: ${String(error)}`,
+        );
+      }
+      return await recover(core, copies);
+    },
     health: async (how) => await healthOf(core, due.overdue, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
     drain: async (how) => await core.drain(drainMsOf(how)),
@@ -260,6 +320,21 @@ async function assertBudget(
   );
 }
 
+async function addToAccount(core: RuntimeCore, accountId: string, given: AccountLimits): Promise<Account> {
+  const where = "runtime.addToAccount()";
+  const id = textOfCaller(accountId, `${where}: the account's id`);
+  const more = accountLimitsOf(given, `${where}: the amounts`);
+  if (isEmpty(more))
+    throw new InvalidInputError(`${where} names no amount; add at least one, for instance { maxCost: 5 }`);
+  core.assertOpen();
+  const moment = { now: core.clock.now(), steady: core.clock.elapsed() };
+  const account = await core.stores.outer.raise(core.tenant, id, more, moment);
+  if (account) return account;
+  throw new NotFoundError(
+    `there is no account "${id}"; an account above the roots has the id tenant:perDay or owner:perDay:OWNER, and exists from the first call that was charged to it`,
+  );
+}
+
 function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {
   return seeds.map(({ role, content }, index) => {
     const origin = role === "user" ? "user" : "model";
@@ -270,7 +345,7 @@ function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: n
 async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
   textOfCaller(agentId, "runtime.find(): the agent's id");
   const record = await core.stores.readAgent(core.keyOf(agentId));
-  if (!record) throw new NotFoundError(`there is no agent "${agentId}"`);
+  if (!record) throw await absentError(core.stores, core.keyOf(agentId));
   return new AgentHandle(core, record);
 }
 

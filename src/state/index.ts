@@ -24,6 +24,7 @@ export * from "./stored-definition.ts";
 export * from "./inbox.ts";
 export * from "./webhooks.ts";
 export * from "./schedule.ts";
+export * from "./deletion.ts";
 export * from "./call-end.ts";
 export * from "./trace.ts";
 export * from "./call-state.ts";

@@ -92,7 +92,12 @@ const common = {
   metadata: messageMetadataSchema.optional(),
 };
 
-export const userMessageSchema = z.object({ role: z.literal("user"), ...common });
+export const userMessageSchema = z.object({
+  role: z.literal("user"),
+  ...common,
+  /** Id of an earlier message of a user whose content this one replaces in every prompt; absent for other messages. */
+  replaces: optionalTextSchema,
+});
 export const systemMessageSchema = z.object({ role: z.literal("system"), ...common });
 export const assistantMessageSchema = z.object({
   role: z.literal("assistant"),

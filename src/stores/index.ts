@@ -2,8 +2,11 @@
 // and `redis.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
 export * from "./rules/batch.ts";
+export { commitCharged } from "./rules/charged-commit.ts";
+export { allApplied } from "./rules/database-stores.ts";
 export * from "./rules/foreign-writes.ts";
 export * from "./rules/live-channel.ts";
+export type { HoldEnd, OuterAnswers } from "./rules/outer-answers.ts";
 export * from "./rules/outcomes.ts";
 export * from "./rules/ports.ts";
 export { currentProcess, isRunning, type ProcessSigns, signsOf } from "./rules/processes.ts";
@@ -19,5 +22,7 @@ export {
 } from "./rules/run-file.ts";
 export { requestTimerId } from "./rules/requests.ts";
 export { limitTimerId } from "./rules/ledger.ts";
+export { deletedError, deletedIdHash } from "./rules/deletions.ts";
+export { nodeSha256, TreeChain } from "./rules/tree-chain.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
 export { databasePath } from "./sqlite/sqlite-path.ts";

@@ -1,5 +1,7 @@
 export { type AskInput, AskedRequest, type BillInput, type ToolAnswer } from "./call-in-parts.ts";
 export { type ArtifactReading, readArtifactText } from "./artifact-text.ts";
+export { type BoundedMatches, boundedMatches } from "./bounded-matches.ts";
+export { compilePattern } from "./pattern.ts";
 export {
   type AskUserOptions,
   askUser,

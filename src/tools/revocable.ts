@@ -3,6 +3,7 @@ import { takeBill, takeNote, takeQuestion } from "./call-in-parts.ts";
 import {
   type RunContext,
   takeArtifact,
+  takeArtifactName,
   takeAwaitOptions,
   takeGenerateInput,
   takeSpawnInput,
@@ -142,6 +143,16 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
       return await run.saveArtifact({ ...conceal(named), content: shown });
     });
   };
+  const artifact: RunContext["artifact"] = (idOrName) => {
+    const run = live();
+    firstAct.isOver = true;
+    return heard(async () => await run.artifact(takeArtifactName(idOrName)));
+  };
+  const artifacts: RunContext["artifacts"] = () => {
+    const run = live();
+    firstAct.isOver = true;
+    return heard(async () => await run.artifacts());
+  };
   const spawn: RunContext["spawn"] = (definition, input, options) => {
     const run = live();
     const isFirst = !firstAct.isOver;
@@ -226,6 +237,12 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
     },
     get saveArtifact() {
       return live() && saveArtifact;
+    },
+    get artifact() {
+      return live() && artifact;
+    },
+    get artifacts() {
+      return live() && artifacts;
     },
     get spawn() {
       return live() && spawn;

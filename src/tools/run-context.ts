@@ -3,6 +3,7 @@ import { type OptionsSchema, nameRule, optionsOf, reading, textRule } from "../b
 import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
+  type Artifact,
   type CallSettings,
   callSettingsRules,
   checkedFilePart,
@@ -38,6 +39,8 @@ export interface RunAgent {
   readonly sessionId: string | null;
   /** The tenant of the runtime. */
   readonly tenant: string;
+  /** The owner of its tree; `null` if it was created without one. */
+  readonly ownerId: string | null;
 }
 
 /** An earlier tool call of the same turn. */
@@ -151,6 +154,10 @@ export interface RunContext {
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /** Stores an artifact. In a queued tool it is stored when the call ends, and not at all if the attempt fails and is repeated. */
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
+  /** One of the agent's own artifacts: by its id, or the newest version of a name. `undefined` if there is none. */
+  readonly artifact: (idOrName: string) => Promise<Artifact | undefined>;
+  /** The agent's own artifacts without their content, all versions, oldest first. */
+  readonly artifacts: () => Promise<readonly Omit<Artifact, "content">[]>;
   /**
    * Starts a subagent. The same `key` within one call identifies the same child: spawning twice is one spawn. Rejects with
    * `NotFoundError` for a definition that the runtime does not have. In a queued tool the child starts when the tool returns
@@ -298,6 +305,10 @@ export function takeGenerateInput(given: unknown): GenerateInput {
     }
   }
   return input;
+}
+
+export function takeArtifactName(given: unknown): string {
+  return takeText(given, "the id or name that run.artifact() was given");
 }
 
 export function takeUpdate(given: unknown): Json {

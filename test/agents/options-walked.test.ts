@@ -26,6 +26,18 @@ import {
   elideResults,
   windowHistory,
 } from "../../src/index.ts";
+import {
+  guard,
+  memory,
+  memoryNotes,
+  moderation,
+  notes,
+  piiGuard,
+  shell,
+  todos,
+  tripwire,
+  workspace,
+} from "../../src/kit/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { redisStores } from "../../src/stores/redis.ts";
@@ -152,6 +164,29 @@ const walked: readonly Walked[] = [
   { of: "reflection", good: {}, names: "prompt every", call: reflection },
   { of: "toolLogging", good: { write: () => undefined }, names: "write", call: toolLogging },
   { of: "trust", good: { allow: [] }, names: "allow", call: trust },
+  {
+    of: "workspace",
+    good: {},
+    names: "write needsApproval shell maxFileBytes prefix",
+    call: (options) => workspace(memory(), options),
+  },
+  {
+    of: "shell",
+    good: {},
+    names: "wrap needsApproval timeoutMs maxOutputCharacters passEnvironment environment name folder",
+    call: shell,
+  },
+  { of: "todos", good: {}, names: "prefix", call: todos },
+  { of: "notes", good: { scope: "owner", store: memoryNotes() }, names: "scope store prefix", call: notes },
+  {
+    of: "guard",
+    good: { input: () => undefined },
+    names: "name input toolCall toolResult output subagents",
+    call: guard,
+  },
+  { of: "piiGuard", good: {}, names: "action kinds at subagents name", call: piiGuard },
+  { of: "tripwire", good: { when: /a/, at: ["input"] }, names: "when at reason subagents name", call: tripwire },
+  { of: "moderation", good: {}, names: "model policy at maxOutputTokens subagents name", call: moderation },
   { of: "createRedactor", good: {}, names: "secrets patterns environment shapes", call: createRedactor },
   { of: "renderTrace", good: {}, names: "content redactor", call: (options) => renderTrace([], options) },
   {
@@ -193,7 +228,7 @@ const running: readonly Walked[] = [
     of: "createRuntime",
     good: { agents: [child] },
     names:
-      "agents stores projections prices showCosts tenant clock random leaseMs resolveAuth mayDecide onInspect restoreAfterCommit queues role work",
+      "agents stores projections prices showCosts tenant clock random leaseMs resolveAuth mayDecide onInspect restoreAfterCommit queues role work retention",
     call: async (options) => (await createRuntime(options)).shutdown(),
   },
   {

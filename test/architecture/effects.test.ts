@@ -72,6 +72,7 @@ const ofConnections: Kinds = {
   "src/model/undici-fetch.ts": ["model", "model again", "generate", "summary"],
   "src/remote/guarded-fetch.ts": ["remote message", "remote answer", "remote end"],
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
+  "src/kit/shell-command.ts": ["tool", "tool again"],
   "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
   "src/mcp/oauth-fetch.ts": ["tool", "tool again"],
   "src/mcp/mcp-sdk.ts": ["tool", "tool again"],

@@ -5,7 +5,7 @@ export const layers: readonly (readonly string[])[] = [
   ["budget", "redis", "net"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
-  ["agents", "remote", "mcp"],
+  ["agents", "remote", "mcp", "kit"],
   ["machines"],
   ["actors"],
   ["runtime"],
@@ -32,6 +32,7 @@ const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["
 const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runtime: [
     ["api"],
+    ["deletion"],
     ["agent", "unsaved", "projections"],
     ["follow"],
     ["placement"],
@@ -42,7 +43,7 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [""],
   ],
   stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
-  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai", "mcp"], [""]],
+  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "ai-sdk", "openai", "mcp"], [""]],
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 

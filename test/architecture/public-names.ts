@@ -1,18 +1,20 @@
 /** The public names of each entry, written out: a name is public if it is in this list, in the entry, and in docs/reference.md. */
 export const publicNames: Readonly<Record<string, readonly string[]>> = {
   troupe: words(`
-    Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
+    Account Agent AgentBusyError AgentDefinition AgentDeletedError AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
     AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
     ArtifactStore askUser Auth AuthRequest bindThinking Budget BudgetOverview CallSettings ClientTool clientTool Clock Compaction CompactionInput
     CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
     createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
-    DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel fullHistory GenerateOptions getRuntime HistoryCompiler Hook
+    DeletedTree Deletion DeletionReport DrainReport dropOldest EffectClass elideResults ErrorFamily EventObserver fallbackModel fullHistory GenerateOptions getRuntime HistoryCompiler Hook
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelCallIdentity ModelChoice ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError OutcomeUnknownError offlineModel openaiModel OpenaiModelOptions Overview OverviewState formatAgentCursor formatTurnCursor Plugin PolicyRefusedError
-    PreviousTool Price PriceTable ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError routedModel run
-    RunContext RunOptions Runtime scheduleTurn RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
+    formatAgentCursor formatTurnCursor NotFoundError offlineModel openaiModel OpenaiModelOptions OutcomeUnknownError
+    Overview OverviewState OwnerDeletionReport Plugin PolicyRefusedError PreviousTool Price PriceTable
+    ProjectionContext Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection
+    RequestConflictError RetentionOptions routedModel run RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics
+    RuntimeOptions SavedArtifact scheduleTurn SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError SessionStub StubMismatch StubMismatchError StubReport StubUse subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError ToolResult toolResult ToolResultPart totalUse
     TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnConflictError TurnContext TurnFailedError
@@ -58,7 +60,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/inspector": words(`
     AuditAgent AuditDefinition AuditedAccount AuditedApproval AuditedEffect AuditedPrompt AuditFile AuditLink AuditMessage AuditProblem AuditReport
-    AuditRequest auditRun AuditRunOptions AuditSource pageOfAudit readAudit Sealed verifyAudit VerifyAuditOptions withoutContent
+    AuditRequest auditRun AuditRunOptions AuditSource DeletionAudit pageOfAudit readAudit Sealed verifyAudit verifyDeletion VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody EvalRun Evals EvalsSource Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
@@ -68,7 +70,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnAnswer TurnBody
   `),
   "troupe/server": words(`
-    A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions AiSdkData AiSdkMetadata aiSdkSurface AiSdkSurfaceOptions AiSdkUsage apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn StubOptions Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
@@ -76,7 +78,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/client": words(`
     AgentHandle AgentInfo AgentSnapshot AgentView TurnSettings BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
-    createClient DefinitionInfo ExecuteTurnOptions FollowOptions KeyedOptions SteerResult ListOptions ListPage NewAgent RequestDecision
+    createClient DefinitionInfo DeletedAgent ExecuteTurnOptions FollowOptions KeyedOptions ListOptions ListPage
+    NewAgent RequestDecision SteerResult
     SessionStub ShownAgent StubMismatch StubReport StubUse TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
   `),
   "troupe/client/react": words(`
@@ -84,6 +87,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/a2a": words(`
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
+  `),
+  "troupe/kit": words(`
+    CheckedCall CommandEnd fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict memory memoryNotes moderation
+    ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
+    ShellToolOptions skills todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
   `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
@@ -135,9 +143,9 @@ export const unnamedTypes: readonly string[] = words(`
   ScheduleOptions Schedules ScheduleTurnOptions TurnSchedules
   DefinitionRef MessageQuery RunQuery SearchQuery
   BudgetLeft FallbackModelOptions ModelTool RoutedModelOptions
-  AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
+  AccountLimits AccountListOptions AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
-  PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
+  PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions DeleteOptions DeleteOwnerOptions DeletedCounts ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
   AnswerSource BoundPrompt ThinkingReader ModelWarning ReasoningEffort ToolChoice TurnError SteerOptions TurnListOptions TurnNow TurnListCursor WorkOf WorkWatch StructuredOutput OutputOf ValueOf ValueSchema
 

@@ -2,6 +2,7 @@ import type {
   AgentInfo,
   BudgetInput,
   DefinitionInfo,
+  DeletedAgent,
   NewAgent,
   RequestDecision,
   TurnInfo,
@@ -13,7 +14,7 @@ import { expectTypeOf, it } from "vitest";
 import type { z } from "zod";
 import type { DeepReadonly } from "../../src/base/index.ts";
 import type { agentSchema, budgetSchema, definitionSchema } from "../../src/server/api/agent-json.ts";
-import type { newAgentSchema } from "../../src/server/api/agent-routes.ts";
+import type { deletedSchema, newAgentSchema } from "../../src/server/api/agent-routes.ts";
 import type {
   decisionBodySchema,
   requestSchema,
@@ -27,6 +28,7 @@ type Taken<Schema extends z.ZodType> = DeepReadonly<z.input<Schema>>;
 
 it("the client's types equal those of the server's schemas", () => {
   expectTypeOf<Given<typeof agentSchema>>().toExtend<AgentInfo>();
+  expectTypeOf<Given<typeof deletedSchema>>().toEqualTypeOf<DeletedAgent>();
   expectTypeOf<Given<typeof definitionSchema>>().toExtend<DefinitionInfo>();
   expectTypeOf<Given<typeof requestSchema>>().toExtend<TurnRequest>();
   expectTypeOf<Given<typeof turnResultSchema>>().toExtend<TurnOutcome>();

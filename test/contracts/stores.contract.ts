@@ -9,10 +9,12 @@ import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
 import { decideContract, decisionKeysContract } from "./stores-decide.contract.ts";
 import { definitionsContract } from "./stores-definitions.contract.ts";
+import { deletionContract } from "./stores-deletion.contract.ts";
 import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
 import { marksContract } from "./stores-marks.contract.ts";
+import { outerContract } from "./stores-outer.contract.ts";
 import { pagesContract } from "./stores-pages.contract.ts";
 import { pausingContract } from "./stores-pausing.contract.ts";
 import { queuedContract } from "./stores-queued.contract.ts";
@@ -47,11 +49,17 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     describe("commit", () => {
       commitContract(subject);
     });
+    describe("deletion", () => {
+      deletionContract(subject);
+    });
     describe("intents", () => {
       intentsContract(subject);
     });
     describe("accounts", () => {
       accountsContract(subject);
+    });
+    describe("accounts above the roots", () => {
+      outerContract(subject);
     });
     describe("waiting", () => {
       waitingContract(subject);

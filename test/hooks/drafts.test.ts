@@ -34,7 +34,7 @@ describe("H2: the methods of a draft", () => {
 
   test("the type has edits, calls and continuation only where they apply", () => {
     expectTypeOf<Extract<keyof HookDrafts["beforeLlm"], string>>().toEqualTypeOf<
-      "messages" | "settings" | "tools" | "add" | "edit" | "remove" | "set" | "stop"
+      "messages" | "settings" | "tools" | "add" | "edit" | "remove" | "rewrite" | "set" | "stop"
     >();
     expectTypeOf<keyof HookDrafts["beforeTools"]>().toEqualTypeOf<
       "messages" | "calls" | "add" | "changeArguments" | "deny" | "stop"
@@ -48,8 +48,8 @@ describe("H2: the methods of a draft", () => {
   });
 
   const offered: Readonly<Record<HookName, readonly string[]>> = {
-    afterUserInput: ["add", "input", "messages", "stop"],
-    beforeLlm: ["add", "edit", "messages", "remove", "set", "settings", "stop", "tools"],
+    afterUserInput: ["add", "input", "messages", "rewrite", "stop"],
+    beforeLlm: ["add", "edit", "messages", "remove", "rewrite", "set", "settings", "stop", "tools"],
     afterLlm: ["add", "calls", "changeArguments", "continue", "deny", "messages", "response", "stop"],
     beforeTools: ["add", "calls", "changeArguments", "deny", "messages", "stop"],
     beforeEachTool: ["call", "changeArguments", "deny", "stop"],

@@ -62,6 +62,7 @@ export function fakeRun(overrides: Partial<HookContext> = {}, answer = "an answe
       depth: 0,
       sessionId: null,
       tenant: "default",
+      ownerId: null,
     },
     turnId: "desk-1#1",
     step: 1,

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { createRuntime, type Runtime } from "../../src/index.ts";
+import { AgentDeletedError, createRuntime, type Runtime } from "../../src/index.ts";
 import { runtimeActor } from "../../src/inspector/feed/act.ts";
 import { Feed } from "../../src/inspector/feed/feed.ts";
 import { type FeedServer, serveFeed } from "../../src/inspector/start-inspector.ts";
@@ -61,6 +61,7 @@ const acts = [
   "/api/agents/desk/pause",
   "/api/agents/desk/resume",
   "/api/agents/desk/abort",
+  "/api/agents/desk/delete",
   "/api/agents",
   "/api/agents/desk/turns",
   "/api/runs/desk/fork",
@@ -265,6 +266,9 @@ it("talks, pauses and aborts with the act token; a turn that is sent twice is on
   expect((await call("/api/agents/talk/resume", {})).status).toBe(204);
   expect((await call("/api/agents/talk/abort", { reason: "enough" })).status).toBe(204);
   expect((await call("/api/agents/nobody/abort", {})).status).toBe(404);
+  expect((await call("/api/agents/talk/delete", {})).status).toBe(204);
+  await expect(runtime.find("talk")).rejects.toThrow(AgentDeletedError);
+  expect((await call("/api/agents/talk/delete", {})).status).toBe(404);
   const wrong = await call("/api/agents", { definition: "nobody" });
   expect([wrong.status, (await wrong.json()) as unknown]).toMatchObject([404, { error: { code: "not_found" } }]);
   expect((await call("/api/agents", { name: 1 })).status).toBe(400);

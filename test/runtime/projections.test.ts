@@ -34,6 +34,7 @@ function bound(stage: Stage): Stage {
     expireLeases: () => stage.expireLeases(),
     committed: (agent) => stage.committed(agent),
     look: () => stage.look(),
+    present: () => stage.present(),
   };
 }
 

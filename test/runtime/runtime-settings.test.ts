@@ -114,7 +114,7 @@ it("the error for a wrong setting names the setting and the function", async () 
 });
 
 it("the types share one list of settings", () => {
-  type Settings = Omit<RuntimeOptions, "role" | "work" | "agents">;
+  type Settings = Omit<RuntimeOptions, "role" | "work" | "retention" | "agents">;
   expectTypeOf<Pick<RunOptions, keyof Settings>>().toEqualTypeOf<Settings>();
   expectTypeOf<Pick<CreateAgentOptions, keyof Settings>>().toEqualTypeOf<Settings>();
 });

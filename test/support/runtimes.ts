@@ -13,6 +13,7 @@ import {
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { rows } from "./full.ts";
+import { dumpOf } from "./redis-dump.ts";
 import { ReachedStores } from "./reached-stores.ts";
 import { RedisServer, redisProgram } from "./redis-server.ts";
 import { ownPrefix, storesOn } from "./redis-stores.ts";
@@ -34,6 +35,10 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "keys of turns across processes",
   "states of turns",
   "a crash between commits",
+  "every byte of a deleted tree",
+  "a deletion whose process dies",
+  "a deletion while another process owns the agent",
+  "what can be deleted",
   "decisions",
   "pausing an idle agent",
   "waits for others' reservations",
@@ -91,8 +96,10 @@ export interface Stage {
   readonly clock: FakeClock;
   /** A temporary folder of the test, with the file of the stores, if they have one; `undefined` in memory. */
   readonly folder: string | undefined;
-  /** All stored bytes as text; empty in memory. */
+  /** All stored bytes as text; empty in memory. Of Redis, also the commands of the past. */
   stored(): string;
+  /** What the stores have now, as text: the bytes of the file, or the keys and values of Redis; empty in memory. */
+  present(): Promise<string>;
   /** A runtime on the stage's stores; it is shut down after the test. */
   open(options: StagedOptions): Promise<Runtime>;
   openProcess(options: StagedOptions): Promise<StagedProcess>;
@@ -188,6 +195,17 @@ class TestStage implements Stage {
     if (this.#server) return this.#server.stored();
     const names = this.folder === undefined ? [] : readdirSync(this.folder);
     return names.map((name) => readFileSync(join(this.folder ?? "", name), "latin1")).join("");
+  }
+
+  async present(): Promise<string> {
+    const server = this.#server;
+    if (!server) return this.stored();
+    const client = server.client();
+    try {
+      return await dumpOf(client, this.#prefix);
+    } finally {
+      client.disconnect();
+    }
   }
 
   look(): Stores {

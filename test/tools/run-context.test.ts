@@ -25,6 +25,7 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
       depth: 0,
       sessionId: null,
       tenant: "default",
+      ownerId: null,
     },
     turnId: "t-1",
     step: 1,
@@ -41,6 +42,8 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     progress,
     generate: () => Promise.reject(new Error("no model")),
     saveArtifact: async () => ({ artifactId: "artifact-1", version: 1 }),
+    artifact: async () => undefined,
+    artifacts: async () => [],
     spawn: () => Promise.reject(new Error("no children")),
     await: ({ agentId }, options) => new AwaitedChild(agentId, options?.prefix),
     noted: null,
@@ -72,7 +75,7 @@ describe("a revocable run context (H6)", () => {
     lent.revoke();
     lent.revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
-    expect(fields).toHaveLength(24);
+    expect(fields).toHaveLength(26);
     for (const field of fields) {
       expect(() => run[field], field).toThrow(InvalidInputError);
       expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);

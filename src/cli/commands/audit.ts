@@ -5,13 +5,16 @@ import {
   type AuditReport,
   auditRun,
   type AuditRunOptions,
+  type DeletionAudit,
   pageOfAudit,
   verifyAudit,
+  verifyDeletion,
 } from "../../inspector/index.ts";
-import { DEFAULT_TENANT } from "../../state/index.ts";
+import { DEFAULT_TENANT, type Deletion } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent } from "../job/find-agent.ts";
+import { countsText } from "../job/stored-deletions.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { printable } from "../view/terminal-text.ts";
@@ -44,6 +47,8 @@ export async function auditCommand(context: CliContext, what: string, options: A
       throw new InvalidInputError("--html and --file name the same file; give each its own");
     }
     for (const path of paths) await assertWritable(context, path, force);
+    const deletion = await deletionOf(context, what, options);
+    if (deletion) return auditOfDeletion(context, what, deletion, { head, json });
     const earlier = options.earlier === undefined ? undefined : await auditRun(pathOf(context, options.earlier));
     const audit = await auditOf(context, what, options, { earlier, content: options.withoutContent !== true });
     const report = verifyAudit(audit, { head, earlier });
@@ -59,6 +64,48 @@ export async function auditCommand(context: CliContext, what: string, options: A
 
 function pathOf({ directory }: CliContext, path: string): string {
   return resolve(directory, path);
+}
+
+/** The line that stays of a run that was deleted; `undefined` for a file, and for any other run. */
+async function deletionOf(context: CliContext, what: string, options: StoreOptions): Promise<Deletion | undefined> {
+  if (what.endsWith(".json")) return undefined;
+  return await withStore(storeLocation(context, options), "openExisting", async (stores) => {
+    const isStored = (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: what })) !== undefined;
+    return isStored ? undefined : await stores.deletion(DEFAULT_TENANT, what);
+  });
+}
+
+function auditOfDeletion(
+  { out }: CliContext,
+  agentId: string,
+  deletion: Deletion,
+  { head, json }: { readonly head: string | undefined; readonly json: boolean },
+): ExitCode {
+  const audit = verifyDeletion(deletion, agentId, { head });
+  const { verdict, covered, entries } = audit;
+  if (json) out(JSON.stringify({ deletion, audit }));
+  else deletionLines(agentId, deletion, audit).forEach((line) => out(printable(line)));
+  if (verdict === "broken")
+    return head !== undefined && covered === null && entries > 0 ? exitCodes.usage : exitCodes.failure;
+  return head !== undefined && covered === null ? exitCodes.usage : exitCodes.success;
+}
+
+function deletionLines(
+  agentId: string,
+  { deletedAt, by, reason, counts, used, pending }: Deletion,
+  { verdict, problem, head, covered, entries }: DeletionAudit,
+): string[] {
+  const at = new Date(deletedAt).toISOString();
+  const why = reason === "retention" ? "by the retention" : `for ${by}`;
+  const proof =
+    covered === null ? verdict : `${verdict}: the given head covers ${covered} of the ${entries} deleted entries`;
+  return [
+    `${agentId}: deleted at ${at} ${why}${pending ? "; the deletion is not finished, repeat it" : ""}`,
+    `  ${problem ?? proof}`,
+    `  head: ${head ?? "unknown"}`,
+    `  deleted: ${countsText(counts)}`,
+    `  used: ${formatNumberOf(used.tokens, "token")}, $${(used.costMicros / 1_000_000).toFixed(6)}, ${formatNumberOf(used.toolCalls, "tool call")}`,
+  ];
 }
 
 async function auditOf(

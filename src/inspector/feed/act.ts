@@ -1,7 +1,14 @@
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { systemClock } from "../../base/index.ts";
 import { NotFoundError, UnsupportedError } from "../../errors/index.ts";
-import { type Decide, Requests, type Runtime, type RuntimeOptions } from "../../runtime/index.ts";
+import {
+  type Decide,
+  deleteAgent,
+  Requests,
+  type Runtime,
+  type RuntimeOptions,
+  storedDeletions,
+} from "../../runtime/index.ts";
 import type { AgentRequest, Content, DefinitionRef } from "../../state/index.ts";
 import type { MarkOutcome, Stores } from "../../stores/index.ts";
 import type { AgentBody, DecisionBody, TurnAnswer, TurnBody } from "./answers.ts";
@@ -17,6 +24,8 @@ export interface Actor {
   resume(agentId: string): Promise<void>;
   /** Ends the agent's open turn for a reason. */
   abort(agentId: string, reason: string): Promise<void>;
+  /** Deletes a root agent with its subagents for good; an open turn is aborted first. */
+  delete(agentId: string): Promise<void>;
   /** Talks to agents. Absent if the page cannot start turns here. */
   readonly talk?: Talk | undefined;
   /** Forks and replays runs. Absent if the page cannot run agents here. */
@@ -54,6 +63,9 @@ export function runtimeActor(runtime: Runtime, by: string): Actor {
     abort: async (agentId, reason) => {
       const agent = await runtime.find(agentId);
       await agent.abort(reason);
+    },
+    delete: async (agentId) => {
+      await runtime.delete(agentId, { abort: true, by });
     },
     ...(runtime.role === "worker" ? {} : { talk: talkTo(runtime), forks: forksIn(runtime) }),
   };
@@ -139,6 +151,12 @@ export function storeActor(options: StoreActorOptions): Actor {
       if (record.openTurnId === null) return;
       const command = { turnId: record.openTurnId, by, reason, stopReason: "user_requested" } as const;
       await marked(agentId, stores.abort({ tenant, agentId }, command, Date.now()));
+    },
+    async delete(agentId) {
+      const holder = await stores.holder({ tenant, agentId });
+      // Without an owner, no process ends the turn.
+      const timeoutMs = holder ? undefined : 0;
+      await deleteAgent(storedDeletions(stores, tenant, { notify }), agentId, { abort: true, by, timeoutMs });
     },
   };
 }

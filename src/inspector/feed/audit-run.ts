@@ -1,28 +1,15 @@
-import { hash } from "node:crypto";
-import { createRedactor, redactedText, type Redactor } from "../../base/index.ts";
-import { type AgentRecord, type Json, type Message, messagesAddedBy } from "../../state/index.ts";
-import type { StoredAgent, StoredRow, StoredTree } from "../../stores/index.ts";
 import {
   AUDIT_FORMAT,
-  type AuditFile,
   type AuditLink,
-  type AuditMessage,
-  type AuditRequest,
-  firstHead,
-  hashOfLink,
-  hashOfSealed,
-  headAfter,
-  seal,
+  createRedactor,
+  redactedText,
+  type Redactor,
   type Sealed,
-  type SealedKind,
-  withoutFields,
-} from "../run-model/audit-file.ts";
+} from "../../base/index.ts";
+import type { Json } from "../../state/index.ts";
+import { nodeSha256, type StoredAgent, type StoredTree, TreeChain } from "../../stores/index.ts";
+import { type AuditFile, type AuditRequest, type SealedKind, withoutFields } from "../run-model/audit-file.ts";
 import { pauses } from "./pauses.ts";
-
-/** SHA-256 by Node. */
-export function nodeSha256(text: string): string {
-  return hash("sha256", text, "hex");
-}
 
 /** What `auditOfTree` may take besides the tree. */
 export interface AuditTreeOptions {
@@ -37,37 +24,24 @@ export async function auditOfTree(tree: StoredTree, options: AuditTreeOptions = 
   const { earlier, redactor = createRedactor() } = options;
   const shown = (kind: SealedKind, sealed: Sealed): Sealed => withoutSecrets(kind, sealed, redactor);
   const known = knownMessages(earlier);
-  const identities = new Map(tree.agents.map(({ record }) => [record.agentId, identityOf(record)]));
-  const heads = new Map<string, string | null>();
-  for (const [agentId, identity] of identities) heads.set(agentId, hashOfSealed(identity, nodeSha256));
+  const chain = new TreeChain(tree, known);
   const links: AuditLink[] = [];
   const pause = pauses();
-  let head: string | null = firstHead(tree.rootAgentId, nodeSha256);
-  for (const row of tree.rows) {
+  for (const link of chain.links()) {
     await pause();
-    const { agentId } = row;
-    for (const [index, entry] of row.entries.entries()) {
-      const messages = messagesOf(row, index).map(({ id, message }) => auditMessage({ id, message }, known.get(id)));
-      const whole = { agentId, entry: seal(entry), messages };
-      const link = hashOfLink(whole, heads.get(agentId) ?? null, nodeSha256);
-      heads.set(agentId, link);
-      head = headAfter(head, link, nodeSha256);
-      links.push({
-        agentId,
-        entry: shown("entry", whole.entry),
-        messages: messages.map((one) => (one.message ? { ...one, message: shown("message", one.message) } : one)),
-        hash: link,
-      });
-    }
+    links.push({
+      ...link,
+      entry: shown("entry", link.entry),
+      messages: link.messages.map((one) => (one.message ? { ...one, message: shown("message", one.message) } : one)),
+    });
   }
   return {
     format: AUDIT_FORMAT,
     auditedAt: Date.now(),
     rootAgentId: tree.rootAgentId,
-    head,
+    head: chain.head,
     agents: tree.agents.map(({ record: { agentId }, seq, at }) => {
-      const identity = identities.get(agentId) ?? seal({});
-      return { agentId, identity: shown("identity", identity), seq, at, head: heads.get(agentId) ?? null };
+      return { agentId, identity: shown("identity", chain.identityOf(agentId)), seq, at, head: chain.headOf(agentId) };
     }),
     links,
     accounts: structuredClone(tree.accounts),
@@ -103,47 +77,6 @@ function withoutSecrets(kind: SealedKind, sealed: Sealed, redactor: Redactor): S
 
 function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
-}
-
-/** The fields that are fixed when an agent is created. */
-function identityOf(record: AgentRecord): Sealed {
-  const { agentId, rootAgentId, parentAgentId, parentTurnId, parentCallId, ownerId, createdAt, forkedFrom, stubs } =
-    record;
-  return seal({
-    agentId,
-    rootAgentId,
-    parentAgentId,
-    parentTurnId,
-    parentCallId,
-    ownerId,
-    createdAt,
-    forkedFrom,
-    stubs,
-  });
-}
-
-/** The messages that an entry adds; messages of its row that no entry names belong to the last entry. */
-function messagesOf(
-  { entries, messages }: StoredRow,
-  index: number,
-): readonly { readonly id: string; readonly message: Message | undefined }[] {
-  const entry = entries[index];
-  if (!entry) return [];
-  const byId = new Map(messages.map((message) => [message.id, message]));
-  const own = messagesAddedBy(entry).map((id) => ({ id, message: byId.get(id) }));
-  if (index < entries.length - 1) return own;
-  const named = new Set(entries.flatMap((one) => messagesAddedBy(one)));
-  const others = messages.filter(({ id }) => !named.has(id)).map((message) => ({ id: message.id, message }));
-  return [...own, ...others];
-}
-
-function auditMessage(
-  { id, message }: { readonly id: string; readonly message: Message | undefined },
-  known: string | undefined,
-): AuditMessage {
-  if (!message) return { id, hash: known ?? null };
-  const sealed = seal(message);
-  return { id, hash: hashOfSealed(sealed, nodeSha256), message: sealed };
 }
 
 function knownMessages(earlier: AuditFile | undefined): ReadonlyMap<string, string> {

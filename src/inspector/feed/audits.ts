@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import {
+  AUDIT_FORMAT,
   describeValue,
   flagRule,
   optionsOf,
@@ -17,10 +18,10 @@ import {
 import { accountSchema } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError, TroupeError, UnsupportedError } from "../../errors/index.ts";
 import { DEFAULT_TENANT, jsonSchema } from "../../state/index.ts";
-import { readRunFile, RUN_FORMAT, type Stores } from "../../stores/index.ts";
+import { nodeSha256, readRunFile, RUN_FORMAT, type Stores } from "../../stores/index.ts";
 import { type AuditReport, checkAudit } from "../run-model/audit-check.ts";
-import { AUDIT_FORMAT, type AuditFile } from "../run-model/audit-file.ts";
-import { auditOfTree, contentRemoved, nodeSha256 } from "./audit-run.ts";
+import { type AuditFile } from "../run-model/audit-file.ts";
+import { auditOfTree, contentRemoved } from "./audit-run.ts";
 
 /** A tree in open stores, or the path of a file: an audit, or a run that `troupe export --json` wrote. */
 export type AuditSource =
@@ -89,7 +90,7 @@ const auditFileSchema = z.object({
     z.object({
       agentId: z.string(),
       requestId: z.string(),
-      kind: z.enum(["approval", "client", "question", "auth"]),
+      kind: z.enum(["approval", "client", "question", "auth", "budget"]),
       name: z.string(),
       status: z.enum(["open", "decided", "closed"]),
       argumentsHash: z.string(),
@@ -101,7 +102,7 @@ const auditFileSchema = z.object({
 });
 
 const auditRule = ruleOf("an audit of `auditRun()` or `readAudit()`", isAudit);
-const headRule = ruleOf("64 hexadecimal digits", (value) => hashSchema.safeParse(value).success);
+export const headRule = ruleOf("64 hexadecimal digits", (value) => hashSchema.safeParse(value).success);
 
 function isAudit(value: unknown): boolean {
   try {

@@ -1,4 +1,4 @@
-import { type AgentKey, type Entry, type JournalRow, messagesAddedBy } from "../../state/index.ts";
+import { type AgentKey, type Entry, type JournalRow, messagesAddedBy, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { MachineHistory } from "../replay/machines.ts";
 import { pauses } from "./pauses.ts";
@@ -115,6 +115,15 @@ export class Journals {
       count -= rows.length;
     }
     return journal;
+  }
+
+  /** Drops the cached journals of the agents of a run. */
+  forgetRun(stores: Stores, root: AgentKey): void {
+    const ofStores = this.#kept.get(stores);
+    for (const name of ofStores?.keys() ?? []) {
+      const [tenant, agentId] = JSON.parse(name) as [string, string];
+      if (tenant === root.tenant && rootOf(agentId) === root.agentId) ofStores?.delete(name);
+    }
   }
 
   /** Drops the cached journals of the stores. */

@@ -46,6 +46,10 @@ const KEPT_TIMES = 20;
 export class RunDigests {
   readonly #kept = new WeakMap<Stores, Map<string, Kept>>();
 
+  forget(stores: Stores, tenant: string, runId: string): void {
+    this.#kept.get(stores)?.delete(JSON.stringify([tenant, runId]));
+  }
+
   async of(stores: Stores, tenant: string, runId: string): Promise<RunDigest> {
     const ofStores = this.#kept.get(stores) ?? new Map<string, Kept>();
     this.#kept.set(stores, ofStores);

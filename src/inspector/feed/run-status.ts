@@ -29,6 +29,7 @@ const UNOWNED_MS = 2_000;
 export class RunStatus {
   readonly #source: RunSource;
   readonly #onChange: (status: RunStatusMessage) => void;
+  readonly #onGone: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #dueAt = 0;
   /** Delay between a change and the check after it, in milliseconds. */
@@ -45,9 +46,11 @@ export class RunStatus {
   /** The newest status, with all owners; `undefined` before the first check. */
   status: RunStatusMessage | undefined;
 
-  constructor(source: RunSource, onChange: (status: RunStatusMessage) => void) {
+  /** `onGone`: called when the stores have the run no more. */
+  constructor(source: RunSource, onChange: (status: RunStatusMessage) => void, onGone: () => void) {
     this.#source = source;
     this.#onChange = onChange;
+    this.#onGone = onGone;
     this.#plan(0);
   }
 
@@ -78,12 +81,14 @@ export class RunStatus {
     late.unref();
     try {
       const { stores, tenant, runId } = this.#source;
-      const [known, open] = await Promise.all([
+      const [root, known, open] = await Promise.all([
+        stores.readAgent({ tenant, agentId: runId }),
         stores.processes(),
         stores.requests({ tenant, rootAgentId: runId, status: "open", limit: MOST_REQUESTS }),
       ]);
       clearTimeout(late);
       this.#reachedAt = Date.now();
+      if (!root) return this.#onGone();
       await this.#readOwners();
       this.#tell({ isReachable: true, openRequests: open.map(({ requestId }) => requestId), ...this.#seen(known) });
     } catch {

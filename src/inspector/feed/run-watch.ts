@@ -52,9 +52,19 @@ export class WatchedRun {
   constructor(sources: Sources, source: RunSource, sight: Visibility) {
     this.source = source;
     this.batches = new RunBatches(source, sight);
-    this.status = new RunStatus(source, () => {
-      for (const reader of this.#readers) reader.tellStatus();
-    });
+    const gone = (why: string): void => {
+      for (const reader of this.#readers) reader.gone(why);
+    };
+    this.status = new RunStatus(
+      source,
+      () => {
+        for (const reader of this.#readers) reader.tellStatus();
+      },
+      () => {
+        sources.forgetRun(source);
+        gone("this run was deleted");
+      },
+    );
     const written = (): void => {
       this.#written ??= later(GATHER_MS, () => {
         this.#written = undefined;
@@ -78,10 +88,10 @@ export class WatchedRun {
     });
     this.#poll = setInterval(written, POLL_MS);
     this.#poll.unref();
-    this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId }) => {
+    this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId, deletedAt }) => {
       if (tenant !== source.tenant || rootAgentId !== source.runId) return;
-      for (const reader of this.#readers)
-        reader.gone("the stores have lost the newest rows of this run: load it again");
+      if (deletedAt !== undefined) return this.status.hurry();
+      gone("the stores have lost the newest rows of this run: load it again");
     });
   }
 

@@ -47,6 +47,12 @@ export class Sources {
     };
   }
 
+  /** Drops what is cached of a run that was deleted. */
+  forgetRun({ stores, tenant, runId }: Pick<RunSource, "stores" | "tenant" | "runId">): void {
+    this.#journals.forgetRun(stores, { tenant, agentId: runId });
+    this.digests.forget(stores, tenant, runId);
+  }
+
   all(): readonly FeedSource[] {
     return this.#sources;
   }

@@ -143,6 +143,7 @@ export function apiRoutes(feed: Feed, watchToken: string): readonly ApiRoute[] {
       const { reason = "aborted from the inspector" } = abortBodySchema.parse(body);
       await (await feed.actor(agent)).abort(agent, reason);
     }),
+    post("/api/agents/:/delete", async (_call, agent = "") => (await feed.actor(agent)).delete(agent)),
     post("/api/agents", async ({ body }) => {
       const wanted = agentBodySchema.parse(body);
       return await feed.talk(wanted.definition).createAgent(wanted);

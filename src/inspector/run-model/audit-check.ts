@@ -1,8 +1,4 @@
-import type { Account, Amounts } from "../../budget/index.ts";
-import type { AgentRecord, Json } from "../../state/index.ts";
-import { AccountFold } from "./account-fold.ts";
 import {
-  type AuditFile,
   type AuditLink,
   firstHead,
   hashOfJson,
@@ -10,10 +6,13 @@ import {
   hashOfMessage,
   hashOfSealed,
   headAfter,
-  isRemovable,
   type Sealed,
   type Sha256,
-} from "./audit-file.ts";
+} from "../../base/index.ts";
+import type { Account, Amounts } from "../../budget/index.ts";
+import type { AgentRecord, Json } from "../../state/index.ts";
+import { AccountFold } from "./account-fold.ts";
+import { type AuditFile, isRemovable } from "./audit-file.ts";
 import type { RunEntry, RunEntryOf } from "./run-log.ts";
 
 /** Something that does not fit in an audited run. */

@@ -126,11 +126,31 @@ interface ActsProps {
   readonly now: AgentMoment | undefined;
 }
 
-/** Pause, resume and abort of the selected agent. */
+/** Pause, resume and abort of the selected agent; a root agent can be deleted with its run. */
 export function AgentActs({ agentId, name, now }: ActsProps) {
   const act = acts.value;
   const [isAsking, setAsking] = useState(false);
-  if (!act || !now || now.phase === "shutdown") return null;
+  const [isDeleting, setDeleting] = useState(false);
+  if (!act || !now) return null;
+  const isRoot = !agentId.includes("~");
+  const shownName = `${oneLine(name, 40)} ${shortId(agentId)}`;
+  const deletion = isRoot && (
+    <>
+      <button type="button" class="danger" onClick={() => setDeleting(true)}>
+        Delete …
+      </button>
+      {isDeleting && (
+        <DeleteDialog
+          name={shownName}
+          onEnd={(isSure) => {
+            setDeleting(false);
+            if (isSure) void attempt("Deleted", () => act.delete(agentId));
+          }}
+        />
+      )}
+    </>
+  );
+  if (now.phase === "shutdown") return isRoot ? <span class="acts">{deletion}</span> : null;
   return (
     <span class="acts">
       {now.phase === "paused" ? (
@@ -153,13 +173,14 @@ export function AgentActs({ agentId, name, now }: ActsProps) {
       )}
       {isAsking && (
         <AbortDialog
-          name={`${oneLine(name, 40)} ${shortId(agentId)}`}
+          name={shownName}
           onEnd={(reason) => {
             setAsking(false);
             if (reason !== null) void attempt("Aborted", () => act.abort(agentId, reason === "" ? {} : { reason }));
           }}
         />
       )}
+      {deletion}
     </span>
   );
 }
@@ -172,6 +193,33 @@ async function attempt(done: string, call: () => Promise<void>): Promise<void> {
   } catch (error) {
     say(errorText(error));
   }
+}
+
+interface DeleteDialogProps {
+  readonly name: string;
+  readonly onEnd: (isSure: boolean) => void;
+}
+
+function DeleteDialog({ name, onEnd }: DeleteDialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" aria-label="Delete" onClose={() => onEnd(false)}>
+      <h2>Delete {name} for good?</h2>
+      <p class="quiet">
+        The whole run is deleted, with all subagents, messages and artifacts. An open turn is aborted. This cannot be
+        undone.
+      </p>
+      <p class="choices">
+        <button type="button" onClick={() => onEnd(false)}>
+          Keep it
+        </button>
+        <button type="button" class="danger" onClick={() => onEnd(true)}>
+          Delete the run
+        </button>
+      </p>
+    </dialog>
+  );
 }
 
 interface DialogProps {

@@ -112,6 +112,7 @@ export interface FeedActs {
   pause(agentId: string): Promise<void>;
   resume(agentId: string): Promise<void>;
   abort(agentId: string, body: AbortBody): Promise<void>;
+  delete(agentId: string): Promise<void>;
   createAgent(body: AgentBody): Promise<{ readonly agentId: string }>;
   startTurn(agentId: string, body: TurnBody): Promise<TurnAnswer>;
   fork(runId: string, body: ForkBody): Promise<{ readonly runId: string }>;

@@ -32,6 +32,7 @@ export function feedOfServer(token: string, mayAct: boolean): FeedClient {
     pause: (agentId) => post(`${ofAgent(agentId)}/pause`, {}),
     resume: (agentId) => post(`${ofAgent(agentId)}/resume`, {}),
     abort: (agentId, body) => post(`${ofAgent(agentId)}/abort`, body),
+    delete: (agentId) => post(`${ofAgent(agentId)}/delete`, {}),
     createAgent: (body) => post("/api/agents", body),
     startTurn: (agentId, body) => post(`${ofAgent(agentId)}/turns`, body),
     fork: (runId, body) => post(`${run(runId)}/fork`, body),

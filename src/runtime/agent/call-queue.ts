@@ -185,13 +185,24 @@ export async function knownCall(
     turn,
     call,
     entries,
-    messages: new Map(messages.map((message) => [message.id, message])),
+    messages: messagesById(messages),
   };
 }
 
-/** Ids of the turn's input and of its tool results. */
+/** The messages by id; one that was replaced has its new content, as in the process that owns the agent. */
+function messagesById(messages: readonly Message[]): ReadonlyMap<string, Message> {
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  for (const message of messages) {
+    const original = message.role === "user" ? byId.get(message.replaces ?? "") : undefined;
+    if (original) byId.set(original.id, { ...original, content: message.content } as Message);
+  }
+  return byId;
+}
+
+/** Ids of the turn's input, of messages of hooks, which may replace it, and of its tool results. */
 function messageIdsOf(entry: Entry): readonly string[] {
   if (entry.type === "turn.started") return entry.inputMessageIds;
+  if (entry.type === "hook.applied" && entry.hook === "afterUserInput") return entry.patch.addedMessageIds;
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }
 

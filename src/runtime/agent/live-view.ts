@@ -1,6 +1,7 @@
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, deepFreeze, readOnlyLists, type TraceHeaders, traceOf } from "../../base/index.ts";
+import type { Binding, OuterLimits } from "../../budget/index.ts";
 import { type CompileInput, isOfTurn, openTurnStart, viewOf } from "../../context/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentContext } from "../../machines/index.ts";
@@ -33,7 +34,7 @@ import type { TurnFailures } from "./turn-failures.ts";
 
 type Lent = Pick<
   ActivationPorts,
-  "prices" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores" | "schedulesOf"
+  "prices" | "outer" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores" | "schedulesOf"
 >;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
@@ -48,6 +49,10 @@ export abstract class LiveView {
 
   random(): number {
     return this.#lent.random();
+  }
+
+  get outerBinding(): Binding {
+    return this.#lent.outer.bindingOf(this.identity.ownerId);
   }
 
   inContextOf<T>(turnId: string, work: () => T): T {
@@ -187,6 +192,16 @@ export abstract class LiveView {
     return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
   }
 
+  artifactByName(name: string): Promise<Artifact | undefined> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifactByName({ tenant, agentId }, name);
+  }
+
+  artifacts(): Promise<readonly Omit<Artifact, "content">[]> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifacts({ tenant, agentId });
+  }
+
   schedulesOf({ turnId, callId }: Pick<CallState, "turnId" | "callId">): TurnSchedules {
     const { agentId, parentAgentId, definition, ownerId, sessionId, forkedFrom } = this.identity;
     const actorId = this.turn(turnId)?.actorId ?? null;
@@ -199,10 +214,20 @@ export abstract class LiveView {
   }
 }
 
+/** The accounts above the roots as this process configures them. */
+export interface OuterSource {
+  /** The smallest limits above the root. Throws `InvalidInputError` if the owner's limits cannot be read. */
+  bindingOf(ownerId: string | null): Binding;
+  /** From the owner's to the tenant's. */
+  limitsOf(ownerId: string | null): readonly OuterLimits[];
+}
+
 /** The ports through which a live agent uses its process. */
 export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
+  /** The accounts above the roots. */
+  readonly outer: OuterSource;
   readonly stores: Stores;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
@@ -259,9 +284,9 @@ export class Conversation {
   #hasExcerpts: boolean;
 
   constructor(history: readonly Message[], turnEntries: readonly Entry[]) {
-    this.#history = [...history];
-    for (const message of history) this.#byId.set(message.id, deepFreeze(message));
-    this.#hasExcerpts = history.some(isExcerpt);
+    this.#history = [];
+    this.#hasExcerpts = false;
+    for (const message of history) this.#add(message);
     this.#turnEntries = [...turnEntries];
     turnEntries.forEach(deepFreeze);
     const turnId = turnEntries[0] && addressOf(turnEntries[0]).turnId;
@@ -269,12 +294,21 @@ export class Conversation {
   }
 
   addMessages(messages: readonly Message[]): void {
-    for (const message of messages) {
-      this.#byId.set(message.id, deepFreeze(message));
-      this.#history.push(message);
-      if (isExcerpt(message)) this.#hasExcerpts = true;
-    }
+    for (const message of messages) this.#add(message);
     if (messages.length > 0) this.#forgetLists();
+  }
+
+  #add(message: Message): void {
+    this.#byId.set(message.id, deepFreeze(message));
+    if (isExcerpt(message)) this.#hasExcerpts = true;
+    if (message.role !== "user" || message.replaces === undefined) return void this.#history.push(message);
+    // Prompts, hooks and compactions see only the new content, under the id of the original.
+    const index = this.#history.findLastIndex(({ id }) => id === message.replaces);
+    const original = this.#history[index];
+    if (original === undefined) return;
+    const replaced = deepFreeze({ ...original, content: message.content } as Message);
+    this.#history[index] = replaced;
+    this.#byId.set(original.id, replaced);
   }
 
   note(entry: Entry): void {

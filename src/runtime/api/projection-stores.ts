@@ -42,6 +42,8 @@ export interface MessageStore {
   compact(agentId: string, compaction: MessageCompaction, context?: ProjectionContext): Promise<void>;
   /** Deletes the conversation; called after `agent.clear()` and `agent.resetConversation()`. */
   clear?(agentId: string, context?: ProjectionContext): Promise<void>;
+  /** Deletes everything of an agent; called when its tree is deleted, perhaps more than once. Default: `clear` is called. */
+  delete?(agentId: string): Promise<void>;
 }
 
 /** A copy of artifacts in a store of your own, written like a `MessageStore`. */
@@ -56,6 +58,8 @@ export interface ArtifactStore {
   list(agentId: string): Promise<Omit<Artifact, "content">[]>;
   /** Deletes the artifacts; called after `agent.clear()`. */
   clear?(agentId: string, context?: ProjectionContext): Promise<void>;
+  /** Deletes everything of an agent; called when its tree is deleted, perhaps more than once. Default: `clear` is called. */
+  delete?(agentId: string): Promise<void>;
 }
 
 /** The state of an agent without its messages and artifacts. Times are ISO 8601. */
@@ -82,6 +86,8 @@ export interface StateStore {
   save(agentId: string, metadata: AgentMetadata, context?: ProjectionContext): Promise<void>;
   /** Returns the metadata saved last; `undefined` if none was saved. */
   load(agentId: string): Promise<AgentMetadata | undefined>;
+  /** Deletes the state; called when the agent's tree is deleted, perhaps more than once. */
+  delete?(agentId: string): Promise<void>;
 }
 
 /** Stores of your own that are kept up to date from the journal. The runtime never reads them. */

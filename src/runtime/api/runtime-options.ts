@@ -17,6 +17,8 @@ import { definitionRule } from "../../agents/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { Queues, ToolQueueOptions } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { retentionRule } from "./deletion-types.ts";
+import { accountsRule } from "./accounts-options.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { IdleOptions, WorkSettings } from "./roles.ts";
 import type { HealthOptions } from "./runtime-health.ts";
@@ -84,6 +86,7 @@ export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
   projections: projectionsRule,
   prices: anyRule,
   showCosts: flagRule,
+  accounts: accountsRule,
   tenant: idRule,
   clock: clockRule,
   random: functionRule,
@@ -98,7 +101,11 @@ export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
 };
 
 /** Options that only `createRuntime()` has, because a private runtime runs only its own agent. */
-export const insteadOfRole = { role: "createRuntime({ role })", work: "createRuntime({ work })" } as const;
+export const insteadOfRole = {
+  role: "createRuntime({ role })",
+  work: "createRuntime({ work })",
+  retention: "createRuntime({ retention })",
+} as const;
 
 const runtimeOptionsSchema: OptionsSchema<RuntimeOptions> = {
   rules: {
@@ -106,6 +113,7 @@ const runtimeOptionsSchema: OptionsSchema<RuntimeOptions> = {
     agents: definitionsRule,
     role: oneOfRule("all", "client", "worker"),
     work: optionsRule(workOptionsSchema),
+    retention: retentionRule,
   },
   needed: ["agents"],
   instead: {

@@ -8,6 +8,14 @@ import type { Json, AgentRecord, AgentRequest, Schedule, TroupeEvent, TurnRecord
 import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
+import type {
+  DeleteOptions,
+  DeleteOwnerOptions,
+  DeletionReport,
+  OwnerDeletionReport,
+  RetentionOptions,
+} from "./deletion-types.ts";
+import type { AccountLimits, AccountsOptions } from "./accounts-options.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
 import type { IdleOptions, Recovers, Role, WorkOf } from "./roles.ts";
@@ -48,6 +56,11 @@ export interface RuntimeSettings {
    * MB). An unknown cost is null, never 0. Default false: costs then come only from `price` and `prices`.
    */
   readonly showCosts?: boolean | undefined;
+  /**
+   * Budgets above the roots: what all agents of an owner, and all agents of the tenant, may spend together, by minute, hour, day, month or
+   * in total. Give all processes the same ones. Default: none.
+   */
+  readonly accounts?: AccountsOptions | undefined;
   /** Prefix of every key. Default `default`. */
   readonly tenant?: string | undefined;
   /** Read in whole milliseconds; while it returns an invalid time, time stands still. Default: the system clock. */
@@ -99,10 +112,25 @@ export interface RuntimeOptions<Chosen extends Role = Role> extends RuntimeSetti
    * a time.
    */
   readonly work?: WorkOf<Chosen> | undefined;
+  /**
+   * Deletes trees in the background in which nothing has happened for a time, also those of other processes; never one with an open turn
+   * or an open request. A `client` deletes none. Default: nothing is deleted.
+   */
+  readonly retention?: RetentionOptions | undefined;
 }
 
 /** Filter, order and limit for a list of the tenant's agents. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
+
+/** Filter and limit for a list of accounts above the roots. */
+export interface AccountListOptions {
+  /** Only the accounts of this owner and of the tenant. Default: all. */
+  readonly ownerId?: string | undefined;
+  /** Continues after the account with this id; only without `ownerId`. Default: from the first. */
+  readonly after?: string | undefined;
+  /** Maximum number of accounts, 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined;
+}
 
 /** Filter and limit for a list of turns. */
 export type TurnListOptions = Omit<TurnFilter, "tenant">;
@@ -192,6 +220,16 @@ export interface Runtime {
   turns(options?: TurnListOptions): Promise<TurnRecord[]>;
   /** The budget accounts of a tree; empty if no such tree is stored. */
   accounts(rootAgentId: string): Promise<Account[]>;
+  /**
+   * The accounts above the roots (`accounts` of `createRuntime()`) that something was charged to: those of one owner with those of the
+   * tenant, or all of them, by id. At most 100, or `limit`; continue with `after: last.id`.
+   */
+  accountsAbove(options?: AccountListOptions): Promise<Account[]>;
+  /**
+   * Adds to the limits of an account above the roots until it renews. Calls that wait for room there ask again. Rejects with
+   * `NotFoundError` if there is no such account.
+   */
+  addToAccount(accountId: string, amounts: AccountLimits): Promise<Account>;
   /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;
   /**
@@ -235,6 +273,18 @@ export interface Runtime {
    * first.
    */
   projected(rootAgentId: string): Promise<void>;
+  /**
+   * Deletes an agent with all its subagents: journal, messages, artifacts, accounts, requests, timers, webhooks, keys, queued jobs, and
+   * copies in stores of your own. A line without content stays, and the id cannot be used again. Owners in other processes can no longer
+   * commit. May be repeated: it then finishes a deletion that was begun. Rejects with `InvalidInputError` for a subagent, `NotFoundError`
+   * for an unknown agent, and `AgentBusyError` while a turn of the tree is open, unless `abort` is set.
+   */
+  delete(agentId: string, options?: DeleteOptions): Promise<DeletionReport>;
+  /**
+   * Deletes all agents of an owner, one after the other, like `delete()`. After a kill, the next call goes on. Resolves even if some cannot
+   * be deleted; `failed` lists them with their errors.
+   */
+  deleteOwner(ownerId: string, options?: DeleteOwnerOptions): Promise<OwnerDeletionReport>;
   /**
    * Activates every unfinished agent of the stores that no process owns, and returns their ids. Also updates the projections of
    * all trees in the background.

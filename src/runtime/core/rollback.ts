@@ -1,7 +1,7 @@
 import { type Clock, untilReached } from "../../base/index.ts";
 import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
-import type { AgentKey, AgentRecord } from "../../state/index.ts";
-import type { RolledBackTree } from "../../stores/index.ts";
+import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
+import { deletedError, type RolledBackTree } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Watch } from "../placement/watched-work.ts";
 import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
@@ -22,7 +22,11 @@ export interface RollbackDependencies {
     isOthers(key: AgentKey): boolean;
     activateUnlessShutDown(key: AgentKey): Promise<unknown>;
     notify(agentIds: readonly string[]): void;
-    readonly passivation: { isPinned(key: AgentKey): boolean };
+    readonly passivation: {
+      isPinned(key: AgentKey): boolean;
+      keys(): readonly AgentKey[];
+      forget(key: AgentKey): void;
+    };
     readonly watch: Watch;
   };
 }
@@ -44,8 +48,10 @@ export function watchRolledBackTrees(dependencies: RollbackDependencies): void {
   dependencies.closed.addEventListener("abort", stop, { once: true });
 }
 
-async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: RolledBackTree): Promise<void> {
+async function recoverTree(dependencies: RollbackDependencies, found: RolledBackTree): Promise<void> {
   const { live, stores } = dependencies;
+  const { rootAgentId } = found;
+  if (found.deletedAt !== undefined) return forgetDeleted(dependencies, rootAgentId, found.deletedAt);
   const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isUnsaved(key));
   for (const activation of here) {
     const message = `the stores have lost acknowledged writes of the tree of ${rootAgentId}`;
@@ -63,6 +69,18 @@ async function recoverTree(dependencies: RollbackDependencies, { rootAgentId }: 
     const comesBack = live.passivation.isPinned(key) && !live.isOthers(key);
     if (comesBack) void live.watch(agentId, "be activated", () => live.activateUnlessShutDown(key));
     else live.notify([agentId]);
+  }
+}
+
+/** Gives up the agents of a tree that was deleted. Their leases are gone. */
+function forgetDeleted({ live }: RollbackDependencies, rootAgentId: string, deletedAt: number): void {
+  const cause = deletedError(rootAgentId, { deletedAt });
+  for (const activation of live.all()) {
+    if (activation.identity.rootAgentId === rootAgentId)
+      activation.discard(new LeaseLostError(cause.message, { cause }));
+  }
+  for (const key of live.passivation.keys()) {
+    if (rootOf(key.agentId) === rootAgentId) live.passivation.forget(key);
   }
 }
 

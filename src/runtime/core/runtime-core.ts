@@ -6,7 +6,7 @@ import type { Account } from "../../budget/index.ts";
 import { LeaseLostError, UnsupportedError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type Timer } from "../../state/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, rootOf, type Timer } from "../../state/index.ts";
 import {
   currentProcess,
   type ForeignWrites,
@@ -26,6 +26,7 @@ import type { Part } from "../api/roles.ts";
 import { shutdownMsOf } from "../api/runtime-options.ts";
 import type { DrainReport, LeftBehind, RuntimeSettings } from "../api/runtime-types.ts";
 import type { SteerAnswer, TurnNow, TurnRest, TurnResult } from "../api/turn-types.ts";
+import { DeletionWatch } from "../deletion/deletion-watch.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus, LiveBroadcast } from "../follow/event-bus.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
@@ -37,6 +38,7 @@ import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
 import { type AlarmSource, Alarms, fireTimer, timerSource } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { OuterBudgets } from "./outer-budgets.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
 import { holdToolConnections } from "./tool-connections.ts";
@@ -59,6 +61,8 @@ export class RuntimeCore implements TurnSource {
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /** The accounts above the roots. */
+  readonly outer: OuterBudgets;
   readonly part: Part;
   readonly queues: Queues;
   readonly work: Worker;
@@ -82,7 +86,11 @@ export class RuntimeCore implements TurnSource {
   readonly leaseMs: number;
   readonly #shutdown: Shutdown;
   readonly #beforeForgetting: CoreOptions["onTurnEnded"];
+  readonly #onTreeForgotten: CoreOptions["onTreeForgotten"];
+  readonly #shownRoots: CoreOptions["shownRoots"];
+  readonly #deletions: DeletionWatch;
   #turnsEnded = 0;
+  #isTidying = false;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -93,11 +101,21 @@ export class RuntimeCore implements TurnSource {
     this.tenant = tenant;
     this.clock = clock;
     this.definitions = definitions;
+    this.outer = new OuterBudgets({ tenant, clock, options: options.accounts });
     this.part = options.part;
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
     this.random = options.random ?? Math.random;
     this.#beforeForgetting = options.onTurnEnded;
+    this.#onTreeForgotten = options.onTreeForgotten;
+    this.#shownRoots = options.shownRoots;
+    this.#deletions = new DeletionWatch({
+      stores,
+      tenant,
+      clock,
+      roots: () => this.knownRoots,
+      forget: (rootAgentId, deletedAt) => this.forgetTree(rootAgentId, deletedAt),
+    });
     if (options.onInspect) this.inspections.add(options.onInspect);
     // Every stream listens to this signal, so the number of listeners is unlimited.
     setMaxListeners(0, this.closed);
@@ -150,6 +168,7 @@ export class RuntimeCore implements TurnSource {
       tenant,
       clock,
       prices: options.priceBook,
+      outer: this.outer,
       random: this.random,
       closed: this.closed,
       leaseMs,
@@ -246,6 +265,8 @@ export class RuntimeCore implements TurnSource {
       onBeat: () => {
         this.#onForeignWrite("any");
         this.damage.beat();
+        this.#deletions.look();
+        this.#tidyAccounts();
       },
     });
     this.#heartbeat.start();
@@ -256,6 +277,43 @@ export class RuntimeCore implements TurnSource {
       this.#onForeignWrite(writes);
     });
     await this.work.start();
+  }
+
+  /** Drops everything that this process has of a tree that was deleted. */
+  forgetTree(rootAgentId: string, deletedAt: number): void {
+    for (const { identity, openTurnId } of this.live.all()) {
+      if (identity.rootAgentId !== rootAgentId || openTurnId === null) continue;
+      this.auth.forget(openTurnId);
+      this.contexts.forget(openTurnId);
+    }
+    this.stores.forgetTree({ tenant: this.tenant, rootAgentId, hadAt: deletedAt, foundAt: null, deletedAt });
+    this.trees.forget(rootAgentId);
+    this.#onTreeForgotten?.(rootAgentId);
+  }
+
+  /** The roots of the trees of which this process has something in memory. */
+  get knownRoots(): ReadonlySet<string> {
+    const agentIds = [
+      ...this.live.passivation.keys().map(({ agentId }) => agentId),
+      ...[...this.#turns.awaited].map(agentOfTurn),
+    ];
+    const shown = this.#shownRoots?.() ?? [];
+    return new Set([...agentIds.map(rootOf), ...this.bus.followedRoots, ...this.stores.unsavedRoots, ...shown]);
+  }
+
+  /** Returns what dead processes have reserved above the roots, and wakes calls that wait there. */
+  #tidyAccounts(): void {
+    if (!this.outer.isUsed || this.#isTidying) return;
+    this.#isTidying = true;
+    const { stores, tenant, clock } = this;
+    stores.outer
+      .tidy(tenant, { now: clock.now(), steady: clock.elapsed() })
+      .then((posted) => this.notify(posted))
+      // The next beat tries again.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isTidying = false;
+      });
   }
 
   lookAtTimers(): void {
@@ -428,6 +486,10 @@ export interface CoreOptions extends RuntimeSettings {
   readonly schedules?: AlarmSource | undefined;
   /** The schedules that a tool call may set. Default: none. */
   readonly schedulesOf?: ((caller: ScheduleCaller) => TurnSchedules) | undefined;
+  /** Called when this process drops a tree that was deleted. */
+  readonly onTreeForgotten?: ((rootAgentId: string) => void) | undefined;
+  /** The roots of the trees that the overview shows. */
+  readonly shownRoots?: (() => Iterable<string>) | undefined;
   /** Called before the stores are closed. */
   readonly onClosing?: (() => Promise<void>) | undefined;
 }

@@ -71,6 +71,11 @@ export class EventBus {
     this.#accounts.add(listener);
   }
 
+  /** The roots of the trees with listeners of their own. */
+  get followedRoots(): readonly string[] {
+    return [...this.#rows.keys(), ...this.#live.keys()];
+  }
+
   /** Whether a reader follows the tree live. */
   hasReaders(rootAgentId: string): boolean {
     return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);

@@ -20,6 +20,16 @@ export class SpawnTrees {
     if (background !== undefined) this.#background.add(agentId);
   }
 
+  /** Forgets an agent and all below it. */
+  forget(agentId: string): void {
+    for (const one of [agentId, ...this.below(agentId)]) {
+      this.#parentTurns.delete(one);
+      this.#parents.delete(one);
+      this.#children.delete(one);
+      this.#background.delete(one);
+    }
+  }
+
   /** The agents below an agent, at any depth. */
   below(agentId: string): string[] {
     const found = [...(this.#children.get(agentId) ?? [])];

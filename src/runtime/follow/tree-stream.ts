@@ -11,7 +11,13 @@ import {
   textOf,
   type TroupeEvent,
 } from "../../state/index.ts";
-import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
+import {
+  deletedError,
+  type ForeignWrites,
+  isTreeChanged,
+  type RolledBackTree,
+  type Stores,
+} from "../../stores/index.ts";
 import type { CommittedRow, EventBus, LiveBroadcast } from "./event-bus.ts";
 import type { DamageWatch } from "./damage-watch.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
@@ -247,6 +253,8 @@ export class TreeStream {
     const { stores, tenant } = this.#source;
     const agentId = this.#rootAgentId;
     if (await stores.readAgent({ tenant, agentId })) return;
+    const deletion = await stores.deletion(tenant, agentId);
+    if (deletion) throw deletedError(agentId, deletion);
     throw new StoreRolledBackError(`the stores have lost the tree of agent "${agentId}": it has no further events`, {
       details: { agentId },
     });

@@ -1,7 +1,7 @@
 import { deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
 import { StoreRolledBackError, TroupeError } from "../../errors/index.ts";
 import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state/index.ts";
-import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
+import { deletedError, type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
 import { lookAtTurn, resultWith } from "../agent/turn-results.ts";
@@ -258,7 +258,7 @@ export class TurnWatch {
     const { result, record, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
     if (result) this.ended(result, record && { record, at });
     // The turn existed at the last read, and an open turn is never deleted.
-    else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
+    else if (isUnknown && known !== undefined) this.#rejectOne(turnId, await this.#lost(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
   }
 
@@ -333,7 +333,15 @@ export class TurnWatch {
     const { stores, tenant } = this.#options;
     const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
     if (record && record.nextTurnNumber > numberOfTurn(turnId)) return;
-    this.#rejectOne(turnId, lostTurn(turnId));
+    this.#rejectOne(turnId, await this.#lost(turnId));
+  }
+
+  /** The error for a turn that is not stored any more: its tree was deleted, or the stores have lost it. */
+  async #lost(turnId: string): Promise<Error> {
+    const { stores, tenant } = this.#options;
+    const rootAgentId = rootOf(agentOfTurn(turnId));
+    const deletion = await stores.deletion(tenant, rootAgentId);
+    return deletion ? deletedError(rootAgentId, deletion) : lostTurn(turnId);
   }
 
   /** Warns about retryable errors, since the next heartbeat retries; rejects the turn's waiters with any other error. */

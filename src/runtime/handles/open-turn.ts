@@ -40,6 +40,7 @@ import { inputOf, keyRule, steeredInputOf, traceOfTurn, turnOptionsOf } from "..
 import type { SteerAnswer, TurnOptions } from "../api/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
 import type { ProcessIdentity, SteerCommand, SteerOutcome, TurnCommand, TurnKey } from "../../stores/index.ts";
+import { absentError } from "./read-agent.ts";
 
 /** A request for a turn. */
 export interface TurnAsked {
@@ -125,7 +126,7 @@ async function accept(
     steerId,
     command: { ...asked, trace, isFirst, inputMessageIds, ...known },
   });
-  if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (outcome.type === "notFound") throw await absentError(core.stores, key);
   if (outcome.type === "refused") throw refusal ?? notStarted(dependencies);
   if (outcome.type === "conflict") throw otherMeaning(key.agentId, options.key, outcome);
   if (outcome.type === "busy") {

@@ -16,6 +16,7 @@ import {
   type Message,
   openCallsOf,
   promptOf,
+  rootOf,
   type StubReport,
   stubReportOf,
   type TraceEntry,
@@ -24,7 +25,7 @@ import {
   textOf,
   turnOf,
 } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import { deletedError, type Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../api/agent-types.ts";
 
 /** The committed entries of one turn in order, by default of the newest turn. */
@@ -42,6 +43,12 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
   const prompt = promptOf(entries, (id) => textOf(messages.get(id)?.content ?? ""));
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+}
+
+/** The error for an agent that is not stored: `AgentDeletedError` if its tree was deleted, otherwise `NotFoundError`. */
+export async function absentError(stores: Stores, { tenant, agentId }: AgentKey): Promise<Error> {
+  const deletion = await stores.deletion(tenant, rootOf(agentId));
+  return deletion ? deletedError(agentId, deletion) : new NotFoundError(`there is no agent "${agentId}"`);
 }
 
 /** How the stubs of a session were used, by all agents of its tree. */
@@ -62,7 +69,7 @@ export async function readAgentState(
   const entries = await readEntries(stores, key);
   const messages = await stores.messages(key);
   const record = await stores.readAgent(key);
-  if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (!record) throw await absentError(stores, key);
   const turn = turnOf(entries);
   const settings = definition ? settingsOf(definition, entries) : undefined;
   const waits = turn !== undefined && isResting(turn, linesIn(turn, entries, definition));

@@ -6,6 +6,7 @@ import {
   type AgentOverview,
   noteAgentEvent,
   numberOfTurn,
+  rootOf,
   type TroupeEvent,
 } from "../../state/index.ts";
 
@@ -102,6 +103,20 @@ export class OverviewStore implements Overview {
     const before = this.#agents.get(event.agentId);
     noteAgentEvent(this.#agents, event);
     if (this.#agents.get(event.agentId) !== before) this.#changed();
+  }
+
+  /** The roots of the trees that it shows. */
+  get roots(): ReadonlySet<string> {
+    return new Set([...this.#agents.keys()].map(rootOf));
+  }
+
+  /** Forgets a tree that was deleted. */
+  forget(rootAgentId: string): void {
+    const isOfTree = (agentId: string): boolean => rootOf(agentId) === rootAgentId;
+    for (const agentId of this.#agents.keys()) if (isOfTree(agentId)) this.#agents.delete(agentId);
+    for (const agentId of this.#budgets.keys()) if (isOfTree(agentId)) this.#budgets.delete(agentId);
+    for (const [id, { agentId }] of this.#accounts) if (isOfTree(agentId)) this.#accounts.delete(id);
+    this.#changed();
   }
 
   accounted(accounts: readonly Account[]): void {

@@ -27,6 +27,8 @@ export interface Projection {
   readonly name: string;
   /** Its name in warnings. */
   readonly words: string;
+  /** Deletes all that the store has of an agent. `undefined` if the store cannot. */
+  readonly remove?: ((agentId: string) => Promise<void>) | undefined;
   /** The writes for consecutive rows of one tree, in order. */
   steps(rows: readonly JournalRow[], turns: Turns): readonly ProjectionStep[];
 }
@@ -38,25 +40,38 @@ export function projectionsOf(
   tenant: string,
 ): readonly Projection[] {
   const projections: Projection[] = [];
-  const add = (kind: string, name: string | undefined, words: string, steps: Projection["steps"]): void => {
-    projections.push({ name: name === undefined ? kind : `${kind}/${name}`, words, steps });
+  const add = (kind: string, store: Removable, words: string, steps: Projection["steps"]): void => {
+    const { name } = store;
+    projections.push({ name: name === undefined ? kind : `${kind}/${name}`, words, steps, remove: removerOf(store) });
   };
   if (messages) {
-    add("messages", messages.name, "message store", (rows, turns) =>
+    add("messages", messages, "message store", (rows, turns) =>
       messageSteps(rows, new MessageWrites({ stores, tenant, store: messages, turns })),
     );
   }
   if (artifacts) {
-    add("artifacts", artifacts.name, "artifact store", (rows, turns) =>
+    add("artifacts", artifacts, "artifact store", (rows, turns) =>
       oneStep(rows, () => copyArtifacts({ stores, tenant, store: artifacts, turns }, rows)),
     );
   }
   if (state) {
-    add("state", state.name, "state store", (rows, turns) =>
+    add("state", state, "state store", (rows, turns) =>
       oneStep(rows, () => copyStates({ stores, tenant, store: state, turns }, rows)),
     );
   }
   return projections;
+}
+
+interface Removable {
+  readonly name?: string | undefined;
+  delete?(agentId: string): Promise<void>;
+  clear?(agentId: string): Promise<void>;
+}
+
+/** `delete` or, without it, `clear`. */
+function removerOf(store: Removable): Projection["remove"] {
+  if (store.delete) return async (agentId) => await store.delete?.(agentId);
+  return store.clear && (async (agentId) => await store.clear?.(agentId));
 }
 
 function oneStep(rows: readonly JournalRow[], write: () => Promise<void>): ProjectionStep[] {

@@ -1,6 +1,6 @@
 import { backoffDelay, type Clock, faultPoint, holdProcess, processContext, wordsOfThrown } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
-import { agentOfTurn, rootOf } from "../../state/index.ts";
+import { agentOfTurn, type JournalRow, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Projection, projectionsOf } from "./projection-kinds.ts";
 import { TreeTurns, type TreeTurnsOptions } from "./tree-turns.ts";
@@ -94,6 +94,25 @@ export class Projector implements ProjectionDependencies {
   turnEnded(turnId: string): void {
     const tree = this.#trees.get(rootOf(agentOfTurn(turnId)));
     if (tree && !isIdle(tree)) tree.turns.ended(turnId);
+  }
+
+  /** Names of the user's stores that cannot delete. */
+  get undeletable(): readonly string[] {
+    return this.#projections.flatMap(({ name, remove }) => (remove ? [] : [name]));
+  }
+
+  async isCopied(rootAgentId: string, cursor: number): Promise<boolean> {
+    const reached = this.#projections.map(({ name }) => this.stores.projectionCursor(this.tenant, name, rootAgentId));
+    return (await Promise.all(reached)).every((one) => one >= cursor);
+  }
+
+  /** Deletes the copies of a tree that is not stored any more, after writes that are in progress. */
+  async deleteTree(rootAgentId: string, agentIds: readonly string[]): Promise<void> {
+    const tree = this.#trees.get(rootAgentId);
+    await Promise.all(tree?.runs.map((run) => run.stop()) ?? []);
+    tree?.turns.forgetAll();
+    this.#trees.delete(rootAgentId);
+    for (const { remove } of this.#projections) for (const agentId of agentIds) await remove?.(agentId);
   }
 
   /** Tries pending writes once more, for at most `CLOSE_MS`. */
@@ -231,6 +250,15 @@ export class ProjectionRun {
     await this.#passes;
   }
 
+  /** For a tree that was deleted: its waiters get what they wait for, because there is nothing left to write. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    this.#closing.abort();
+    await this.#passes;
+    for (const waiter of this.#waiters) waiter.resolve();
+    this.#waiters = [];
+  }
+
   /** Rejects all waiters, because the stores are being closed. */
   giveUp(): void {
     this.#isOver = true;
@@ -258,7 +286,7 @@ export class ProjectionRun {
     }
     // Cleared before any other code can run, so that a later look starts a new run.
     this.#passes = undefined;
-    if (this.#closing.signal.aborted) this.#reject();
+    if (this.#closing.signal.aborted && !this.#isOver) this.#reject();
   }
 
   async #pass(): Promise<void> {
@@ -271,12 +299,18 @@ export class ProjectionRun {
       for (const step of this.projection.steps(rows, this.turns)) {
         await step.write();
         faultPoint("projection.written");
-        await stores.moveProjection(tenant, name, this.rootAgentId, step.through);
+        const isStored = await stores.moveProjection(tenant, name, this.rootAgentId, step.through);
+        if (!isStored) return await this.#removeAgain(rows);
         cursor = step.through;
       }
       this.turns.passed(rows);
       if (rows.length < ROWS_AT_A_TIME) return;
     }
+  }
+
+  /** The tree was deleted during a write, perhaps after another process had deleted the copies. */
+  async #removeAgain(rows: readonly JournalRow[]): Promise<void> {
+    for (const agentId of new Set(rows.map((row) => row.agentId))) await this.projection.remove?.(agentId);
   }
 
   async #pause(failures: number): Promise<void> {

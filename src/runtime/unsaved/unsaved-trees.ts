@@ -3,6 +3,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { type AgentKey, keyText, rootOf } from "../../state/index.ts";
 import {
   type AcquireOutcome,
+  deletedError,
   type ForeignWrites,
   isTreeChanged,
   type ProcessIdentity,
@@ -95,10 +96,19 @@ export class UnsavedTrees {
       );
     }
     const isStored = (await this.durable.readAgent(root)) !== undefined;
+    const deletion = isStored ? undefined : await this.durable.deletion(root.tenant, root.agentId);
+    if (deletion) throw deletedError(root.agentId, deletion);
     const tree = isStored ? undefined : await UnsavedTree.create(root, this.#dependencies());
     if (this.#wanted.has(text)) return;
     this.#wanted.add(text);
     if (tree) this.#trees.set(text, tree);
+  }
+
+  /** For a tree that was deleted: nothing of it is saved any more. */
+  drop(key: AgentKey): void {
+    const text = rootText(key);
+    this.#trees.delete(text);
+    this.#wanted.delete(text);
   }
 
   async save(key: AgentKey): Promise<void> {

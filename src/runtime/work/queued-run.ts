@@ -85,6 +85,11 @@ export function queuedAttempt(
       left.artifacts.push(artifact);
       return { artifactId: artifact.artifactId, version: (before?.version ?? 0) + saved + 1 };
     },
+    artifact: async (idOrName) => {
+      const { stores } = dependencies;
+      return (await stores.artifact(known.key, idOrName)) ?? (await stores.artifactByName(known.key, idOrName));
+    },
+    artifacts: async () => await dependencies.stores.artifacts(known.key),
     spawn: async (child, input, options) => orderSpawn(dependencies, known, left, child, checkedSpawn(input, options)),
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);

@@ -5,6 +5,7 @@ import {
   endOfError,
   endOfOutput,
   executeTool,
+  guardedResult,
   isOnce,
   isRunHere,
   isStubbed,
@@ -18,6 +19,7 @@ import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { abortable, type Clock, combineSignals, faultPoint, untilReached } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
+import type { GuardContext } from "../../hooks/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
@@ -174,14 +176,30 @@ async function endOf(dependencies: ToolJobDependencies, known: KnownCall, run: R
   const { tool, auth, signal, lost } = run;
   const left: LeftByRun = { artifacts: [], spawns: [] };
   const at = queuedAttempt(dependencies, known, { auth, redact: dependencies.auth.redactorFor(auth), left });
-  if (lost !== null) return endOfResult(await reconcileCall(at, call, tool, lost, signal), left);
+  const guarded = async (end: AttemptEnd): Promise<AttemptEnd> => {
+    if (end.type !== "settled") return end;
+    const { clock, contextOf } = at;
+    const contextOfGuard = (): GuardContext => contextOf(signal);
+    const guarding = {
+      definition: known.definition,
+      clock,
+      contextOf: contextOfGuard,
+      signal,
+      maxCharacters: tool.maxOutputCharacters,
+    };
+    return { ...end, result: await guardedResult(guarding, call, end.result) };
+  };
+  if (lost !== null) {
+    const result = await reconcileCall(at, call, tool, lost, signal);
+    return callEndOf(call.name, await guarded({ type: "settled", result }), left);
+  }
   try {
     const output = await executeTool(at, call, tool, signal);
     faultPoint("tool.body");
-    return callEndOf(call.name, endOfOutput(at, call, tool, output), left);
+    return callEndOf(call.name, await guarded(endOfOutput(at, call, tool, output)), left);
   } catch (error) {
     if (signal.aborted) throw error;
-    return callEndOf(call.name, await endOfError(at, call, tool, error, signal), left);
+    return callEndOf(call.name, await guarded(await endOfError(at, call, tool, error, signal)), left);
   }
 }
 

@@ -4,6 +4,7 @@ import {
   agentStateJson,
   agentStateJsonSchema,
   contentSchema,
+  deletedCountsSchema,
   jsonObjectSchema,
   messageSchema,
 } from "../../state/index.ts";
@@ -59,6 +60,10 @@ export const newAgentSchema = z
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 
+export const deletedSchema = z
+  .object({ agentId: z.string(), deletedAt: z.number(), counts: deletedCountsSchema })
+  .meta({ id: "DeletedAgent", description: "A deleted agent, and how much was deleted." });
+
 const agentsQuery = z.object({ session: z.string().optional(), ...pageQuery });
 const artifactParams = agentParams.extend({ artifactId: z.string() });
 
@@ -86,7 +91,7 @@ export const agentRoutes: readonly Route[] = [
     responses: {
       201: { description: "The agent was created.", schema: agentSchema },
       200: { description: "The agent already existed.", schema: agentSchema },
-      ...errors(400, 403, 404, 422),
+      ...errors(400, 403, 404, 410, 422),
     },
     handle: async (call) => {
       const { caller, body, headers, idempotencyKey } = call;
@@ -122,6 +127,25 @@ export const agentRoutes: readonly Route[] = [
     params: agentParams,
     responses: { 200: { description: "Its current state.", schema: agentSchema }, ...errors(404) },
     handle: async ({ caller, params: { agentId } }) => json(agentJson(await caller.agent(agentId))),
+  }),
+  route({
+    id: "deleteAgent",
+    method: "DELETE",
+    path: "/api/agents/{agentId}",
+    access: "caller",
+    summary: "Deletes a root agent for good, with its subagents and all that belongs to them.",
+    params: agentParams,
+    query: z.object({
+      abort: z
+        .enum(["true", "false"])
+        .optional()
+        .meta({ description: "`true`: ends open turns first. Otherwise an agent with an open turn is refused." }),
+    }),
+    responses: { 200: { description: "It was deleted.", schema: deletedSchema }, ...errors(404, 409) },
+    handle: async ({ caller, params: { agentId }, query: { abort } }) => {
+      const { deletedAt, counts } = await caller.deleteAgent(agentId, { abort: abort === "true" });
+      return json({ agentId, deletedAt, counts });
+    },
   }),
   route({
     id: "listMessages",
@@ -221,6 +245,20 @@ export const agentRoutes: readonly Route[] = [
       const accounts = await caller.runtime.accounts(rootAgentId);
       const shown = agentId === rootAgentId ? accounts : accounts.filter((account) => account.agentId === agentId);
       return wholeList(shown.map(accountJson));
+    },
+  }),
+  route({
+    id: "listOwnAccounts",
+    method: "GET",
+    path: "/api/accounts",
+    access: "caller",
+    summary:
+      "The caller's limits and usage over all its agents, by window. Absent windows have no limit, or nothing was charged yet.",
+    responses: { 200: { description: "All accounts.", schema: pageOf(accountJsonSchema) } },
+    handle: async ({ caller }) => {
+      const accounts = await caller.runtime.accountsAbove({ ownerId: caller.ownerId });
+      // What the whole tenant spends is not the caller's.
+      return wholeList(accounts.filter(({ outer }) => outer?.scope === "owner").map(accountJson));
     },
   }),
 ];

@@ -20,6 +20,7 @@ const problems = {
   400: "The input is invalid; the message names the field.",
   403: "A rule of the server forbids the request.",
   404: "The object does not exist, or belongs to another caller.",
+  410: "The agent was deleted; its key cannot be used again.",
   409: "The current state of the agent or the request does not allow this.",
   422: "This Idempotency-Key was used with another body.",
 } as const;

@@ -4,7 +4,9 @@ import {
   AlreadyOwnedError,
   InvalidInputError,
   LeaseLostError,
+  AgentDeletedError,
   NotFoundError,
+  PolicyRefusedError,
   RequestConflictError,
 } from "../../errors/index.ts";
 import {
@@ -12,6 +14,7 @@ import {
   type AgentStartOptions,
   assertSameStubs,
   type Decide,
+  type DeletedTree,
   type Runtime,
   type SteerAnswer,
   type TreeSnapshot,
@@ -135,6 +138,16 @@ export class Caller {
     const agent = await this.#own(agentId, "agent");
     if (agent.rootAgentId !== agentId) throw this.#stranger("agent", false);
     return agent;
+  }
+
+  /** Deletes a root agent of this caller. Rejects with `NotFoundError`, and with `AgentBusyError` while a turn is open. */
+  async deleteAgent(agentId: string, options: { readonly abort: boolean }): Promise<DeletedTree> {
+    await this.root(agentId);
+    const { trees } = await this.runtime.delete(agentId, { ...options, by: "owner" });
+    const [deleted] = trees;
+    // `delete()` reports the named tree first.
+    if (!deleted) throw this.#stranger("agent", false);
+    return deleted;
   }
 
   /** A started turn, open or ended. Rejects with `NotFoundError`. */
@@ -313,7 +326,14 @@ export class Caller {
     requestId: string,
     { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined },
   ): ReturnType<Runtime["decide"]> {
-    await this.request(requestId);
+    const request = await this.request(requestId);
+    // A caller that may only lower budgets must not raise one by a request of its own agent.
+    if (request.kind === "budget" && decide.verdict !== "rejected" && request.isGuarded !== true) {
+      throw new PolicyRefusedError(
+        `request "${requestId}" asks for more budget, which callers of the server may only grant under a rule: set mayDecide in createRuntime(), or decide it with runtime.decide() or the command line`,
+        { details: { requestId, by: this.ownerId } },
+      );
+    }
     try {
       return await this.runtime.decide(requestId, { ...decide, by: this.ownerId, key: key && turnKeyOf(key) });
     } catch (error) {
@@ -366,7 +386,9 @@ export class Caller {
     try {
       return await found;
     } catch (error) {
-      throw error instanceof NotFoundError ? this.#stranger(kind, false) : error;
+      // A deleted agent has no owner any more, so that its existence must not be revealed.
+      const isAbsent = error instanceof NotFoundError || error instanceof AgentDeletedError;
+      throw isAbsent ? this.#stranger(kind, false) : error;
     }
   }
 

@@ -104,6 +104,7 @@ const statusOfCode: Readonly<Record<string, number>> = {
   unsupported: 400,
   policy_refused: 403,
   not_found: 404,
+  agent_deleted: 410,
   agent_busy: 409,
   agent_not_started: 409,
   request_conflict: 409,

@@ -4,6 +4,7 @@ import {
   type AgentRecord,
   type AgentRequest,
   type Artifact,
+  type Deletion,
   type InboxItem,
   type JournalRow,
   type Message,
@@ -20,6 +21,7 @@ import {
   type AgentListCursor,
   byAge,
   byChange,
+  type DeletionQuery,
   isRequestOf,
   isScheduleOf,
   isTurnOf,
@@ -201,6 +203,31 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     this.undo.removeAll(rows.candidates, agentIds);
     this.undo.removeAll(rows.treesOfAccounts, tree.accounts?.keys() ?? []);
     this.undo.set(rows.trees, rootAgentId, emptyTree(tree.lastCursor));
+  }
+
+  purgeTree(tenant: string, rootAgentId: string): void {
+    const rows = this.rows.tenants.get(tenant);
+    if (!rows) return;
+    this.removeTree(tenant, rootAgentId);
+    this.undo.removeAll(rows.trees, [rootAgentId]);
+    this.undo.removeAll(rows.projections, [rootAgentId]);
+    this.removeWebhooks(tenant, rootAgentId);
+  }
+
+  putDeletion(deletion: Deletion): void {
+    this.undo.set(this.tenantRows(deletion.tenant).deletions, deletion.idHash, deletion);
+  }
+
+  removeDeletion(tenant: string, idHash: string): void {
+    this.undo.removeAll(this.tenantRows(tenant).deletions, [idHash]);
+  }
+
+  deletions({ tenant, since, isPending, limit }: DeletionQuery & { readonly limit: number }): Deletion[] {
+    const found = [...(this.rows.tenants.get(tenant)?.deletions.values() ?? [])].filter(
+      ({ deletedAt, pending }) =>
+        (since === undefined || deletedAt >= since) && (isPending !== true || pending !== undefined),
+    );
+    return found.sort((a, b) => a.deletedAt - b.deletedAt || (a.idHash < b.idHash ? -1 : 1)).slice(0, limit);
   }
 
   restoreRows(tenant: string, restored: readonly RestoredRow[]): number[] {

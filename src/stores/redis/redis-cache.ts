@@ -135,6 +135,13 @@ export class TreeCache {
     this.#collections.delete(field);
   }
 
+  /** Called when the tree was deleted: it has no version any more. */
+  forget(): void {
+    this.clear();
+    this.#heads.clear();
+    this.#newest = 0;
+  }
+
   clear(): void {
     this.#rows.clear();
     this.#forgotten.clear();

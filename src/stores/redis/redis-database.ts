@@ -53,6 +53,8 @@ export class RedisDatabase implements Database {
   readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
+  /** The trees are in different slots of a cluster. */
+  readonly spansTrees = false;
   readonly #expired: RedisExpired;
   readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
@@ -220,6 +222,14 @@ export class RedisDatabase implements Database {
 
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
     return this.#noted(() => postedTo(this.#connection, this.#keys, keys));
+  }
+
+  dropTree({ tenant, agentId }: AgentKey): void {
+    this.#queues.drop(this.#keys.treeOf(tenant, agentId));
+  }
+
+  async scrub({ tenant, agentId }: AgentKey): Promise<void> {
+    await this.#noted(() => this.#expired.drop(this.#keys.treeOf(tenant, agentId)));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

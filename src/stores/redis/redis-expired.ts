@@ -26,7 +26,11 @@ export interface ListedOfTree {
 }
 
 /** Members of one index. If a score is given, only an entry with that score is removed. */
-type Entries = readonly [list: string, stamps: string, members: readonly (readonly [member: string, score: string])[]];
+export type Entries = readonly [
+  list: string,
+  stamps: string,
+  members: readonly (readonly [member: string, score: string])[],
+];
 
 /**
  * Removes expired trees from the indexes over trees.
@@ -65,6 +69,15 @@ export class RedisExpired {
     await this.#connection.script(noteExpiredScript, [due, stored], [tree.tag, entries, milliseconds + this.#graceMs]);
   }
 
+  /** Forgets a tree that was deleted with its entries in the indexes. */
+  async drop({ tag }: TreeKeys): Promise<void> {
+    const { due, entries } = this.#keys.expired();
+    await this.#connection.run(async (client) => {
+      await client.hdel(entries, tag);
+      await client.zrem(due, tag);
+    });
+  }
+
   /** Forgets trees that expired long enough ago, at most a hundred; returns their number. */
   async forget(): Promise<number> {
     const { due, entries } = this.#keys.expired();
@@ -98,7 +111,7 @@ function ids(records: readonly AgentRecord[]): Entries[2] {
 }
 
 /** All entries of a tree, which are in one partition. */
-function entriesOf(keys: RedisKeys, tree: TreeKeys, { records, requests, turns }: ListedOfTree): Entries[] {
+export function entriesOf(keys: RedisKeys, tree: TreeKeys, { records, requests, turns }: ListedOfTree): Entries[] {
   const { tenant, partition, tag } = tree;
   const entries: Entries[] = [];
   const add = ({ list, stamps }: IndexKeys, members: Entries[2]): void => {

@@ -58,6 +58,8 @@ const schedulesName = ":schedules";
 export function isTreeTag(tag: string): boolean {
   return tag.includes("/") && !tag.endsWith(`/${schedulesName}`);
 }
+/** Begins the tag of a tenant's deletions. Tags of trees have a slash. */
+const deletionsPrefix = "deletions-";
 
 /** All keys of one tree are in one slot of a cluster, because only they share the hash tag in braces. */
 export interface TreeKeys {
@@ -139,9 +141,19 @@ export class RedisKeys {
     return this.#group("processes");
   }
 
+  /** The accounts above the roots of a tenant's trees, stored like a tree, and thus in one slot; no tree has a tag without a slash. */
+  above(tenant: string): TreeKeys {
+    return this.#group(`above:${encodeURIComponent(wellFormed(tenant, "tenant"))}`);
+  }
+
   /** The schedules of a tenant, stored like a tree. Encoded ids contain no colon, so no tree has this tag. */
   schedulesOf(tenant: string): TreeKeys {
     return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${schedulesName}`);
+  }
+
+  /** The deletions of a tenant, stored like a tree. */
+  deletions(tenant: string): TreeKeys {
+    return this.#group(`${deletionsPrefix}${encodeURIComponent(wellFormed(tenant, "tenant"))}`);
   }
 
   /**
@@ -240,7 +252,10 @@ export const fields = {
   request: (agentId: string, requestId: string): string => `request:${requestMember({ agentId, requestId })}`,
   meaning: (agentId: string, text: string): string => `key:${pairOf(agentId, text)}`,
   schedule: (key: string): string => `schedule:${wellFormed(key, "schedule key")}`,
+  deletion: (idHash: string): string => `deletion:${wellFormed(idHash, "hash")}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
+  /** A row above the roots; the prefix distinguishes it from the versions of collections. */
+  outer: (kind: string, id: string): string => `above-${kind}:${wellFormed(id, "id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `artifacts:${wellFormed(agentId, "agent id")}`,
@@ -254,6 +269,11 @@ export const fields = {
   posts: "posts",
   holder: (processId: string): string => `holder:${wellFormed(processId, "process id")}`,
 } as const;
+
+/** Whether the rows with this tag can be read in works on other trees. */
+export function isShared(tag: string): boolean {
+  return tag === "processes" || tag.startsWith(deletionsPrefix);
+}
 
 export function isHead(field: string): boolean {
   return field.startsWith(headPrefix);

@@ -4,6 +4,7 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type Artifact,
+  type Deletion,
   type Entry,
   type InboxItem,
   type JournalRow,
@@ -12,6 +13,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { StoredLook } from "../rules/outcomes.ts";
+import type { DeletionQuery } from "../rules/queries.ts";
 import { answerIdOf, isPast } from "../rules/turns.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
@@ -60,6 +62,20 @@ export class RedisReader {
     this.#known = known;
   }
 
+  async deletions(
+    tree: TreeKeys,
+    { since, isPending, limit }: Omit<DeletionQuery, "tenant"> & { readonly limit: number },
+  ): Promise<Deletion[]> {
+    const key = isPending === true ? tree.open : tree.due;
+    const hashes = await this.#connection.run((client) =>
+      client.zrangebyscore(key, since ?? "-inf", "+inf", "LIMIT", 0, limit),
+    );
+    return await this.rows(
+      tree,
+      hashes.map((idHash) => rowKinds.deletion(idHash)),
+    );
+  }
+
   async row<T>(tree: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {
     const stored = (await this.#connection.run((client) => client.hget(tree.rows, kind.field))) ?? undefined;
     return valueOf(this.#known.note(tree, kind.field, stored), kind, tree.rows);
@@ -98,6 +114,12 @@ export class RedisReader {
   /** 0 if it does not exist. */
   async number(key: string, name: string): Promise<number> {
     return Number((await this.#connection.run((client) => client.hget(key, name))) ?? 0);
+  }
+
+  /** Members of a sorted set whose scores are equal. */
+  async idsAfter(key: string, after: string | undefined, limit: number): Promise<string[]> {
+    const from = after === undefined ? "-" : `(${after}`;
+    return await this.#connection.run((client) => client.zrangebylex(key, from, "+", "LIMIT", 0, limit));
   }
 
   /** Empty if the set is empty. */

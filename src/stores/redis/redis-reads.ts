@@ -5,6 +5,7 @@ import {
   type AgentRequest,
   agentRequestSchema,
   type Artifact,
+  type Deletion,
   type InboxItem,
   type JournalRow,
   type Message,
@@ -19,6 +20,7 @@ import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type {
   AgentFilter,
   AgentListCursor,
+  DeletionQuery,
   RequestFilter,
   ScheduleCursor,
   ScheduleFilter,
@@ -27,6 +29,8 @@ import type {
 } from "../rules/queries.ts";
 import { definitionIn, parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
+import { entriesOf } from "./redis-expired.ts";
+import { holderMember, holdersIndex } from "./redis-indexes.ts";
 import { agentParts, openedTurnPrefix, pairOf, type RedisKeys, treeParts, turnFields } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
@@ -200,6 +204,48 @@ export class RedisReads extends RedisTables implements StoreTables {
     session.removeAll();
   }
 
+  purgeTree(tenant: string, rootAgentId: string): void {
+    const tree = this.keys.treeOf(tenant, rootAgentId);
+    const whole = this.readWhole(tree);
+    const session = this.writing(tree);
+    const records = this.at(tree).all(whole.agentIds.map((agentId) => rowKinds.record(tenant, agentId)));
+    const requests = namesIn(whole, "request:").map((member) => [member, ""] as const);
+    const turns = [...whole.turns.keys()]
+      .filter((field) => field.startsWith(openedTurnPrefix))
+      .map((field) => [field.slice(openedTurnPrefix.length), ""] as const);
+    const listed = entriesOf(this.keys, tree, { records, requests: requests.map(([member]) => member), turns });
+    const holders = namesIn(whole, "holder:").map((id) => [holderMember(id, tree.tag), ""] as const);
+    const { list: held, stamps: heldStamps } = holdersIndex(this.keys, tree);
+    for (const [list, stamps, members] of [...listed, [held, heldStamps, holders] as const]) {
+      for (const [member] of members) {
+        session.writeIndex({ kind: "leaving", keys: { list, stamps }, member, score: undefined });
+      }
+    }
+    this.removeTree(tenant, rootAgentId);
+    session.do("drop", { key: tree.projections });
+    session.purge();
+  }
+
+  putDeletion(deletion: Deletion): void {
+    const { tenant, idHash, deletedAt, pending } = deletion;
+    const session = this.writing(this.keys.deletions(tenant));
+    const { tree } = session;
+    session.put(rowKinds.deletion(idHash), deletion);
+    session.do("place", { key: tree.due }, idHash, String(deletedAt));
+    if (pending) session.do("place", { key: tree.open }, idHash, String(deletedAt));
+    else session.do("unplace", { key: tree.open }, idHash);
+  }
+
+  removeDeletion(tenant: string, idHash: string): void {
+    const session = this.writing(this.keys.deletions(tenant));
+    session.remove(rowKinds.deletion(idHash));
+    for (const key of [session.tree.due, session.tree.open]) session.do("unplace", { key }, idHash);
+  }
+
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[] {
+    return this.ask("deletions", () => this.reader.deletions(this.keys.deletions(query.tenant), query));
+  }
+
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
     const [first] = rows;
     if (!first) return [];
@@ -287,6 +333,11 @@ export class RedisReads extends RedisTables implements StoreTables {
     const keys = this.keys.index("webhooks", tree.partition, tree.tenant);
     session.writeIndex({ kind: dueAt === undefined ? "leaving" : "from", keys, member: tree.tag, score: dueAt });
   }
+}
+
+/** The names of rows that begin with the prefix, without it. */
+function namesIn({ rows }: WholeTree, prefix: string): string[] {
+  return [...rows.keys()].filter((field) => field.startsWith(prefix)).map((field) => field.slice(prefix.length));
 }
 
 function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {

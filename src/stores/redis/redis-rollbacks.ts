@@ -1,7 +1,8 @@
+import { deletedIdHash } from "../rules/deletions.ts";
 import type { RolledBackTree } from "../rules/ports.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
+import { fields, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
 
 /** A tree that this process has read or written. */
@@ -73,9 +74,14 @@ export class RedisRollbacks {
     if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
   }
 
-  /** If any process lets trees expire, a missing tree may have expired. */
+  /** A missing tree may have been deleted or, if any process lets trees expire, may have expired. */
   async #reportGone(tree: TreeKeys, had: number): Promise<void> {
-    const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
+    const { tenant, rootAgentId } = this.#keys.namesIn(tree.tag);
+    const deletion = fields.deletion(deletedIdHash(tenant, rootAgentId));
+    const asked = this.#connection.run(async (client) => {
+      if ((await client.hexists(this.#keys.deletions(tenant).rows, deletion)) === 1) return 1;
+      return await client.exists(this.#keys.expires());
+    });
     if ((await asked.catch(() => 0)) === 0) this.#report(tree, had, 0);
   }
 

@@ -7,6 +7,8 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type Deletion,
+  deletionSchema,
   type InboxItem,
   inboxItemSchema,
   JOURNAL_VERSION,
@@ -22,8 +24,17 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
+import { outerRowIn } from "../rules/outer-rows.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
+import {
+  type ArtifactMeta,
+  freshHead,
+  type Head,
+  type KeyMeaning,
+  type OuterKind,
+  type OuterRows,
+  type ProcessRow,
+} from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -149,6 +160,11 @@ export const rowKinds = {
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is not changed`);
     },
   }),
+  outer: <Kind extends OuterKind>(kind: Kind, id: string): RowKind<OuterRows[Kind]> => ({
+    field: fields.outer(kind, id),
+    what: `${kind} ${id} above the roots`,
+    parse: (text) => outerRowIn(kind, id, text),
+  }),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,
@@ -176,6 +192,11 @@ export const rowKinds = {
       if (schedule.key === key) return schedule;
       throw new CorruptRecordError(`${where} is schedule ${schedule.key}; it is not changed`);
     },
+  }),
+  deletion: (idHash: string): RowKind<Deletion> => ({
+    field: fields.deletion(idHash),
+    what: `the deletion ${idHash}`,
+    parse: (text, where) => parsed(deletionSchema, text, where),
   }),
   timersFrom: {
     field: fields.timersFrom,

@@ -91,6 +91,10 @@ local operations = {
     redis.call('DEL', keyAt(a))
     return a + 1
   end,
+  purge = function(a)
+    isPurged = true
+    return a
+  end,
   highest = function(a)
     local key, name, value = keyAt(a), ARGV[a + 1], ARGV[a + 2]
     if tonumber(value) > tonumber(redis.call('HGET', key, name) or '0') then redis.call('HSET', key, name, value) end
@@ -137,7 +141,7 @@ local operations = {
  * "item" the holder of the inbox's agent or "" (no holders if it had been applied before); or, if nothing was written: {"changed", kind,
  * key, name, value, ...} for each check that failed, {"changed", "older", key of meta, "", version} if the tree has an older version than
  * the sender has seen, {"locked"} while another process has locked the tree, {"late"} if the indexes are too old.
- * Publishes the sender and the message. Beside version, cursor and counter, meta has a receipt for each sender: id, version and cursor
+ * "purge" also deletes meta, with the receipts. Publishes the sender and the message. Beside version, cursor and counter, meta has a receipt for each sender: id, version and cursor
  * before its last transaction. A sender without a receipt removes receipts that are too old to be needed.
  */
 export const applyScript = script(
@@ -151,6 +155,7 @@ local micros = time[1] * 1000000 + time[2]
 local moment = whole(micros)
 local stored = {}
 local version, cursor, ordinal, written, answer
+local isPurged = false
 ${transactionSteps}
 local place = 'receipt:' .. ARGV[2]
 local known = redis.call('HMGET', meta, 'version', 'cursor', 'ordinal', place)
@@ -200,6 +205,11 @@ if not known[4] then forgetReceipts() end
 while at <= #ARGV do at = operations[ARGV[at]](at + 1) end
 for from = 1, #written, ${2 * ROWS_AT_ONCE} do
   redis.call('HSET', rows, unpack(written, from, math.min(from + ${2 * ROWS_AT_ONCE - 1}, #written)))
+end
+if isPurged then
+  redis.call('DEL', meta, KEYS[5])
+  if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[2] .. ' ' .. ARGV[6]) end
+  return table.concat(answer, '\\n')
 end
 local receipt = ARGV[1] .. ' ' .. version .. ' ' .. before
 redis.call('HSET', meta, 'version', version, 'cursor', whole(cursor), 'ordinal', whole(ordinal), place, receipt)

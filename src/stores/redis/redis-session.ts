@@ -68,6 +68,7 @@ export class TreeSession {
   #workCount = 0;
   #whole: WholeTree | undefined;
   #isRemoved = false;
+  #isPurged = false;
 
   constructor(tree: TreeKeys, cache: TreeCache, answers: Answers) {
     this.tree = tree;
@@ -225,6 +226,16 @@ export class TreeSession {
   removeAll(): void {
     if (!this.#whole) throw new InvariantError("a tree cannot be removed before it was loaded");
     this.#isRemoved = true;
+  }
+
+  /** Also deletes the version and the cursors of a removed tree; nothing else may be written in this session. */
+  purge(): void {
+    this.#isPurged = true;
+    this.do("purge");
+  }
+
+  get isPurged(): boolean {
+    return this.#isPurged;
   }
 
   #isKnown(field: string): boolean {

@@ -172,6 +172,7 @@ function doneOf(answer: string, operations: TreeSession["operations"]): Applied 
 
 /** Puts the changes of a session into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
+  if (session.isPurged) return cache.forget();
   if (session.whole) cache.clear();
   cache.saw(version);
   session.definitions.forEach((_, hash) => cache.definitions.add(hash));

@@ -282,6 +282,11 @@ export class TreeQueues implements KnownTrees {
     for (const agentId of posted) if (!records.includes(agentId)) queue.cache.forgetRow(fields.record(agentId));
   }
 
+  /** A queue with work is kept: its next transaction finds the tree gone. */
+  drop({ tag }: TreeKeys): void {
+    if (this.#queues.get(tag)?.isIdle === true) this.#queues.delete(tag);
+  }
+
   all(): readonly TreeQueue[] {
     return [...this.#queues.values()];
   }

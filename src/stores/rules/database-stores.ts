@@ -12,6 +12,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
+import { commitCharged, OuterStores } from "./charged-commit.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, holderOf, release, wantLease } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
@@ -24,7 +25,9 @@ import { parseAgentCursor, type AgentFilter, type RequestFilter, parseTurnCursor
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { putSchedule, removeSchedule, removeSchedules } from "./schedules.ts";
+import { assertMayCreate, deletedIdHash, deleteTree, finishDeletion } from "./deletions.ts";
 import { setBudget } from "./set-budget.ts";
+import { concernsOuter } from "./outer-accounts.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { steer, steerOf } from "./steer.ts";
@@ -40,9 +43,11 @@ export function databaseStores(kind: string, database: Database): Stores {
   const { tables } = database;
   const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
   const read = async <T>(work: () => T): Promise<T> => frozen(await database.read(work));
+  const outer = new OuterStores(database);
   return {
     kind,
-    commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
+    commit: (batches, now, steady = now) => commitAll(database, outer, batches, { now, steady }),
+    outer,
     createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     steer: (key, command, now) => write(() => steer(tables, key, command, now)),
@@ -107,7 +112,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     importTree: (tree, processId, how) => write(() => importTree(tables, tree, processId, how)),
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
-      write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
+      write(() => moveProjection(tables, { tenant, name, root }, countOf("cursor", cursor))),
     webhooks: (tenant, root) => read(() => tables.webhooks(tenant, root)),
     putWebhooks: (webhooks, before) => write(() => putWebhooks(tables, webhooks, before)),
     dueWebhooks: (tenant, now, limit) => read(() => tables.dueWebhooks(tenant, now, countOf("limit", limit))),
@@ -120,6 +125,12 @@ export function databaseStores(kind: string, database: Database): Stores {
     dueSchedules: (tenant, now, limit, after) =>
       read(() => tables.dueSchedules(tenant, now, countOf("limit", limit), after)),
     nextScheduleAt: (tenant, after) => read(() => tables.nextScheduleAt(tenant, after)),
+    deleteTree: async (deletion, conditions = {}) => await deleteTree(database, deletion, conditions),
+    finishDeletion: async (deletion) => await finishDeletion(database, deletion),
+    dropTree: (key) => database.dropTree?.(key),
+    deletion: (tenant, root) => read(() => tables.deletion(tenant, deletedIdHash(tenant, root))),
+    deletions: (query) =>
+      read(() => tables.deletions({ ...query, limit: countOf("limit", query.limit ?? DEFAULT_LIST_LIMIT) })),
     live: database.live ?? new InProcessLiveChannel(),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),
@@ -135,8 +146,22 @@ function frozen<T>(value: T): T {
 }
 
 /** Each batch is a separate write; the database decides which writes share a transaction. */
-async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
-  return await allApplied(batches.map((batch) => database.write(() => commitBatch(database.tables, batch, moment))));
+async function commitAll(
+  database: Database,
+  outer: OuterStores,
+  batches: readonly Batch[],
+  moment: Moment,
+): Promise<CommitOutcome[]> {
+  const { tables } = database;
+  const apply = (batch: Batch): Promise<CommitOutcome> => {
+    if (database.spansTrees && !batch.answers && concernsOuter(batch)) {
+      return database.write(() => outer.commitTogether(batch, moment));
+    }
+    return commitCharged(outer, batch, moment, (charged) =>
+      database.write(() => commitBatch(tables, batch, moment, charged)),
+    );
+  };
+  return await allApplied(batches.map(apply));
 }
 
 /** Rejects with the first error after all commits have settled. */
@@ -205,6 +230,17 @@ function countOf(name: string, value: number): number {
   throw new InvalidInputError(`${name} is ${value}; expected a whole number of at least 0`);
 }
 
+/** The tree may have been deleted while its rows were copied. */
+function moveProjection(
+  tables: StoreTables,
+  { tenant, name, root }: { readonly tenant: string; readonly name: string; readonly root: string },
+  cursor: number,
+): boolean {
+  const isStored = tables.agent({ tenant, agentId: root }) !== undefined;
+  if (isStored) tables.moveProjection(tenant, name, root, cursor);
+  return isStored;
+}
+
 function createAgent(
   tables: Tables,
   identity: AgentIdentity,
@@ -213,6 +249,7 @@ function createAgent(
   const key = { tenant: identity.tenant, agentId: identity.agentId };
   const known = tables.agent(key);
   if (known) return { created: false, record: known };
+  assertMayCreate(tables, identity);
   const record = newRecord(identity);
   tables.putAgent(record);
   if (definition) tables.keepDefinition(identity.tenant, identity.rootAgentId, definition);

@@ -1,5 +1,5 @@
 import type { TraceHeaders } from "../../base/index.ts";
-import type { Account, Limits, LimitsChange, NewAccount, Waiter } from "../../budget/index.ts";
+import type { Account, Limits, LimitsChange, Moment, NewAccount, Waiter } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -9,6 +9,7 @@ import type {
   CallEndedItem,
   Content,
   Decision,
+  Deletion,
   InboxItem,
   JournalRow,
   Message,
@@ -24,6 +25,7 @@ import type {
 import type { Batch } from "./batch.ts";
 import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
+import type { HoldEnd, OuterAnswers } from "./outer-answers.ts";
 import type {
   AccountTimer,
   AcquireOutcome,
@@ -45,6 +47,7 @@ import type {
 } from "./outcomes.ts";
 import type {
   AgentFilter,
+  DeletionQuery,
   MessageQuery,
   RequestFilter,
   ScheduleCursor,
@@ -232,8 +235,11 @@ export interface Stores {
 
   /** The cursor up to which a projection has consumed a tree's rows; 0 at first. */
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
-  /** Stores the cursor of a projection. A lower cursor than the stored one changes nothing. */
-  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
+  /**
+   * Stores the cursor of a projection. A lower cursor than the stored one changes nothing. False, and nothing is stored, if the tree is not
+   * stored: it was deleted.
+   */
+  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<boolean>;
 
   /** The webhooks of the tree's turns; `undefined` if there are none. Exports do not contain them. */
   webhooks(tenant: string, rootAgentId: string): Promise<TreeWebhooks | undefined>;
@@ -261,7 +267,25 @@ export interface Stores {
   dueSchedules(tenant: string, now: number, limit: number, after?: ScheduleCursor): Promise<Schedule[]>;
   /** The earliest `nextAt` after a time among the schedules that are not paused. */
   nextScheduleAt(tenant: string, after: number): Promise<number | undefined>;
+  /**
+   * Deletes a tree with everything that belongs to it. The deletion is stored first, as pending, so that it can be finished after a crash;
+   * `finishDeletion` finishes it. A process that owns an agent of the tree can no longer commit: its batches are `stale`. No agent with
+   * the id of a deleted tree can be created or imported (`AgentDeletedError`).
+   */
+  deleteTree(deletion: PendingDeletion, conditions?: DeleteConditions): Promise<DeleteOutcome>;
+  /**
+   * Removes what is left of a deleted tree outside of its rows, and stores the deletion without `pending`. May be repeated; on a tree that
+   * is still stored it only removes a deletion that was begun.
+   */
+  finishDeletion(deletion: PendingDeletion): Promise<void>;
+  /** The line that stays of a deleted tree; `undefined` if no such tree was deleted. */
+  deletion(tenant: string, rootAgentId: string): Promise<Deletion | undefined>;
+  deletions(query: DeletionQuery): Promise<Deletion[]>;
+  /** Drops what this process has in its caches of a tree that was deleted. Changes no stored data. */
+  dropTree?(key: AgentKey): void;
 
+  /** The accounts above the roots of trees. */
+  readonly outer: OuterAccounts;
   /** Transports data that is not stored to the followers of a tree. */
   readonly live: LiveChannel;
   /**
@@ -274,6 +298,51 @@ export interface Stores {
    */
   onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
+}
+
+/** A deletion that is not finished. */
+export type PendingDeletion = Deletion & { readonly pending: NonNullable<Deletion["pending"]> };
+
+/** Conditions for deleting a tree; if they are not met, nothing is changed. */
+export interface DeleteConditions {
+  /** Only while no turn of the tree is open. Default: open turns are deleted too. */
+  readonly isAtRest?: boolean | undefined;
+  /** Only if the journals of the tree have this many entries. Default: not checked. */
+  readonly entries?: number | undefined;
+  /** Only if nothing was stored in the journals since this time, and no request is open. Default: not checked. */
+  readonly unusedSince?: number | undefined;
+}
+
+/**
+ * `busy`: a turn of this agent is open. `changed`: the journals have other entries. `used`: used since, or with an open request. `absent`:
+ * no such tree is stored.
+ */
+export type DeleteOutcome =
+  | { readonly type: "deleted" | "changed" | "used" | "absent" }
+  | { readonly type: "busy"; readonly agentId: string; readonly openTurnId: string };
+
+/** The accounts of owners and tenants, above the roots of their trees. */
+export interface OuterAccounts {
+  /** Settles and reserves for one batch, in its own transaction. `commit` does this itself, unless it gets the answers. */
+  charge(batch: Batch, moment: Moment): Promise<OuterAnswers>;
+  /** Ends holds after the commit of their batch. */
+  end(tenant: string, ends: readonly HoldEnd[], moment: Moment): Promise<void>;
+  /** The accounts of one owner and of the tenant, as stored; those of a window that has ended are shown as they were. */
+  of(tenant: string, ownerId: string | null): Promise<Account[]>;
+  /** All accounts of the tenant, by id. */
+  list(
+    tenant: string,
+    page?: { readonly after?: string | undefined; readonly limit?: number | undefined },
+  ): Promise<Account[]>;
+  /** Adds to the limits of an account until it renews; `undefined` if there is no such account. */
+  raise(tenant: string, accountId: string, more: Limits, moment: Moment): Promise<Account | undefined>;
+  /**
+   * Returns reservations whose batch was not applied and cannot be any more, and wakes calls whose turn it is. Each process with accounts
+   * calls it regularly. Returns the agents that it woke; those of trees in memory are posted to by their stores (`wake`).
+   */
+  tidy(tenant: string, moment: Moment): Promise<readonly string[]>;
+  /** Makes agents that wait ask again. */
+  wake(tenant: string, agentIds: readonly string[], moment: Moment): Promise<void>;
 }
 
 /** The data of a new agent besides its record. */
@@ -388,6 +457,8 @@ export interface RolledBackTree {
   readonly hadAt: number;
   /** Time of the newest remaining change; `null` if the tree is gone. */
   readonly foundAt: number | null;
+  /** Set if the tree was deleted, at this time: nothing was lost. */
+  readonly deletedAt?: number | undefined;
 }
 
 /** A tree at one moment, without its messages and entries. */

@@ -82,6 +82,17 @@ export interface ScheduleCursor {
   readonly key: string;
 }
 
+export interface DeletionQuery {
+  /** Only deletions of this tenant. */
+  readonly tenant: string;
+  /** Only deletions at this time or later, in milliseconds since the epoch. Default: all. */
+  readonly since?: number | undefined;
+  /** Only deletions that are not finished. Default: all. */
+  readonly isPending?: boolean | undefined;
+  /** Maximum number of results, oldest first, then by hash. Default 100. */
+  readonly limit?: number | undefined;
+}
+
 export interface MessageQuery {
   /** Only the newest so many, oldest first. */
   readonly maxMessages?: number | undefined;

@@ -1,9 +1,10 @@
-import type { Account, Moment, Waiter } from "../../budget/index.ts";
+import type { Account, Hold, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   Entry,
   InboxItem,
   JournalRow,
@@ -21,6 +22,7 @@ import type { RolledBackTree, StoredRow, StoredTree, StoredTurn } from "./ports.
 import type {
   AgentFilter,
   AgentListCursor,
+  DeletionQuery,
   RequestFilter,
   ScheduleCursor,
   ScheduleFilter,
@@ -93,6 +95,23 @@ export interface ProcessRow extends RegisteredProcess {
 /** `follows` may be unknown until the transaction is written. */
 export type AddedRow = Pick<Committed, "cursor" | "follows">;
 
+/**
+ * The rows of accounts above the roots of trees, by kind; they belong to a tenant, not to a tree. `waiters` are those of a top account, under
+ * its id.
+ */
+export interface OuterRows {
+  readonly account: Account;
+  readonly hold: Hold;
+  readonly waiters: readonly Waiter[];
+}
+export type OuterKind = keyof OuterRows;
+
+/** The rows of one ledger. */
+export type LedgerTables = Pick<
+  Tables,
+  "account" | "putAccount" | "waiters" | "putWaiters" | "addToInbox" | "setTimer" | "clearTimer"
+>;
+
 /** The synchronous rows for commits, commands and leases, inside one transaction of an adapter. */
 export interface Tables {
   agent(key: AgentKey): AgentRecord | undefined;
@@ -138,12 +157,18 @@ export interface Tables {
   putSteer(key: AgentKey, keyOrId: string, meaning: SteerMeaning): void;
   /** Stores a definition under its hash, once per tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
+  /** A row above the roots. Where `spansTrees` is false, one piece of work uses either these rows or those of one tree. */
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined;
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void;
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
   processes(): ProcessRow[];
   putProcess(row: ProcessRow): void;
   removeProcess(processId: string): void;
+  /** Read and written by works of their own; in a work on a tree, read without validation. */
+  deletion(tenant: string, idHash: string): Deletion | undefined;
 }
 
 /** All tables of a store, including the reads outside of commits; all results are immutable. */
@@ -184,6 +209,15 @@ export interface StoreTables extends Tables {
   /** The earliest `scheduleDueAt` after a time. */
   nextScheduleAt(tenant: string, after: number): number | undefined;
   accounts(tenant: string, rootAgentId: string): Account[];
+  /** Ids of the rows of a kind above the roots, in order; only those after `after`, if given. */
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[];
+  /** The same rows themselves. */
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][];
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
   dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
@@ -202,6 +236,16 @@ export interface StoreTables extends Tables {
   definitionsOf(tenant: string, rootAgentId: string): StoredDefinition[];
   /** Deletes all data of a tree except its projections; webhooks may be deleted too. Its cursors are never assigned again. */
   removeTree(tenant: string, rootAgentId: string): void;
+  /**
+   * Deletes everything of a tree: also its projections, its webhooks, its cursors, and definitions that no other tree of the tenant uses.
+   * Does nothing if the tree is not stored.
+   */
+  purgeTree(tenant: string, rootAgentId: string): void;
+  /** Adds a deletion, or replaces the one of the same tree. */
+  putDeletion(deletion: Deletion): void;
+  removeDeletion(tenant: string, idHash: string): void;
+  /** Oldest first, then by hash. */
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[];
   /** Adds rows of a tree that was just removed, each under its own or a new cursor; returns the cursors. */
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[];
 }
@@ -231,6 +275,8 @@ export interface RestoredRow {
  */
 export interface Database {
   readonly tables: StoreTables;
+  /** Whether one piece of work may write to several trees and above them, in one transaction. */
+  readonly spansTrees: boolean;
   /** `undefined` if live messages only reach users of one stores object in this process. */
   readonly live?: LiveChannel;
   /**
@@ -241,10 +287,17 @@ export interface Database {
   read<T>(work: () => T): Promise<T>;
   /** Implements `Stores.rest`; `undefined` if the database has nothing to free. */
   rest?(keys: readonly AgentKey[]): void;
+  /** Implements `Stores.dropTree`; `undefined` if the database caches nothing. */
+  dropTree?(key: AgentKey): void;
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   /** Those of the given agents (at least one) whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
+  /**
+   * Removes what is left of deleted trees outside of the tables: old pages of a file, entries of indexes. May be repeated. `undefined` if
+   * nothing is left.
+   */
+  scrub?(deleted: AgentKey): Promise<void>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /** `undefined` if an acknowledged write cannot be lost while a process that knows of it lives. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;

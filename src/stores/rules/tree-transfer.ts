@@ -3,6 +3,7 @@ import type { Account } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./commit.ts";
+import { assertNotDeleted } from "./deletions.ts";
 import type { Committed } from "./outcomes.ts";
 import type { ImportOptions, ImportOutcome, KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
 import { restoreSteers } from "./steer.ts";
@@ -60,6 +61,7 @@ export function importTree(
 ): ImportOutcome {
   checkTree(tree);
   const { tenant, rootAgentId, agents, accounts, rows } = tree;
+  if (!tables.agent({ tenant, agentId: rootAgentId })) assertNotDeleted(tables, tenant, rootAgentId);
   if (replaces && !mayReplace(tables, tree, processId, replaces)) return "notOwned";
   if (known && holdsOther(tables, tree, known)) return "newItems";
   const heads = new Map(

@@ -2,6 +2,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { openDatabase, type OpeningOptions } from "./sqlite-open.ts";
 import { Statement } from "./sqlite-statement.ts";
 
+/** SQLite's result code for a lock of another connection. */
+const SQLITE_BUSY = 5;
+
 /**
  * One open database file and its transactions.
  * Owns: the handle, the transaction, the generation. Does not own: the queue of writes, the rows.
@@ -18,6 +21,7 @@ export class SqliteConnection {
   readonly #beginReading: Statement;
   readonly #commit: Statement;
   readonly #dataVersion: Statement;
+  readonly #emptyLog: Statement;
   #generation = 1;
   #isInTransaction = false;
   #version: unknown;
@@ -31,6 +35,7 @@ export class SqliteConnection {
     this.#begin = this.prepare("BEGIN IMMEDIATE");
     this.#beginReading = this.prepare("BEGIN");
     this.#commit = this.prepare("COMMIT");
+    this.#emptyLog = this.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
     this.#dataVersion = this.prepare("PRAGMA data_version");
   }
 
@@ -86,6 +91,12 @@ export class SqliteConnection {
   /** The value changes when another connection has written. */
   dataVersion(): unknown {
     return this.#dataVersion.get()?.["data_version"];
+  }
+
+  /** Moves the write-ahead log into the file and empties it. Throws SQLite's busy error while another connection uses the log. */
+  emptyLog(): void {
+    const row = this.#emptyLog.get();
+    if (row?.["busy"] !== 0) throw Object.assign(new Error("the write-ahead log is in use"), { errcode: SQLITE_BUSY });
   }
 
   close(): void {

@@ -61,6 +61,7 @@ interface Blocked {
  */
 export class SqliteDatabase implements Database {
   readonly tables: SqliteTables;
+  readonly spansTrees = true;
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #posts: SqlitePosts;
@@ -109,12 +110,23 @@ export class SqliteDatabase implements Database {
     this.tables.rest(keys);
   }
 
+  dropTree(key: AgentKey): void {
+    this.tables.rest([key]);
+  }
+
   unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
     return this.read(() => this.#posts.among(keys));
+  }
+
+  /** Deleted rows are overwritten in the file; their old pages are in the write-ahead log until it is emptied. */
+  async scrub(): Promise<void> {
+    this.#writePending();
+    await this.#waiting;
+    await this.#untilFree(() => this.#connection.emptyLog(), performance.now());
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -29,6 +29,8 @@ export function openDatabase(path: string, options: OpeningOptions): DatabaseSyn
     database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
     database.exec("PRAGMA temp_store = MEMORY");
+    // Overwrites deleted rows with zeros, so that a deletion also removes what was updated or deleted before it.
+    database.exec("PRAGMA secure_delete = ON");
     untilFree(() => migrate(database, path));
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);

@@ -187,7 +187,7 @@ function requestIn(row: Row): AgentRequest {
 
 /** The definitions of trees, and their texts, which are written once and never changed. */
 export class SqliteDefinitions {
-  readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all", Statement>>;
+  readonly #statements: Readonly<Record<"add" | "addText" | "find" | "all" | "forget", Statement>>;
 
   constructor(connection: SqliteConnection) {
     const found = `SELECT hash, definition FROM definitions_of_trees JOIN definitions USING (hash)
@@ -197,6 +197,13 @@ export class SqliteDefinitions {
       addText: connection.prepare("INSERT INTO definitions VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
       find: connection.prepare(`${found} AND hash = ?`),
       all: connection.prepare(`${found} ORDER BY hash`),
+      forget: connection.prepare(
+        `DELETE FROM definitions WHERE tenant = ? AND hash IN (SELECT hash FROM definitions_of_trees WHERE root = ?)
+         AND NOT EXISTS (
+           SELECT 1 FROM definitions_of_trees AS used JOIN agents ON agents.id = used.root
+           WHERE used.hash = definitions.hash AND used.root <> ? AND agents.tenant = definitions.tenant
+         )`,
+      ),
     };
   }
 
@@ -209,6 +216,11 @@ export class SqliteDefinitions {
   find(tenant: string, root: number, hash: string): StoredDefinition | undefined {
     const row = this.#statements.find.get(root, tenant, wellFormed(hash, "hash of a definition"));
     return row && definitionOf(row);
+  }
+
+  /** Deletes the texts that only this tree of the tenant uses. */
+  forgetTree(tenant: string, root: number): void {
+    this.#statements.forget.run(tenant, root, root);
   }
 
   ofTree(tenant: string, root: number): StoredDefinition[] {
@@ -224,7 +236,7 @@ function definitionOf(row: Row): StoredDefinition {
 
 /** The cursors of projections of trees. */
 export class SqliteProjections {
-  readonly #statements: Readonly<Record<"read" | "move" | "ofTree", Statement>>;
+  readonly #statements: Readonly<Record<"read" | "move" | "ofTree" | "remove", Statement>>;
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
@@ -234,6 +246,7 @@ export class SqliteProjections {
          ON CONFLICT (tenant, root_agent_id, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)`,
       ),
       ofTree: connection.prepare("SELECT name, cursor FROM projections WHERE tenant = ? AND root_agent_id = ?"),
+      remove: connection.prepare("DELETE FROM projections WHERE tenant = ? AND root_agent_id = ?"),
     };
   }
 
@@ -245,6 +258,10 @@ export class SqliteProjections {
   move(tenant: string, name: string, rootAgentId: string, cursor: number): void {
     if (cursor > 0)
       this.#statements.move.run(...treeKey(tenant, rootAgentId), wellFormed(name, "projection name"), cursor);
+  }
+
+  removeTree(tenant: string, rootAgentId: string): void {
+    this.#statements.remove.run(...treeKey(tenant, rootAgentId));
   }
 
   ofTree(tenant: string, rootAgentId: string): StoredTree["projections"] {

@@ -4,6 +4,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  Deletion,
   Entry,
   InboxItem,
   JournalRow,
@@ -19,6 +20,7 @@ import type { StoredRow, StoredTree, StoredTurn } from "../rules/ports.ts";
 import type {
   AgentFilter,
   AgentListCursor,
+  DeletionQuery,
   RequestFilter,
   ScheduleCursor,
   ScheduleFilter,
@@ -35,11 +37,15 @@ import {
   type ProcessRow,
   type RestoredRow,
   type TurnChange,
+  type OuterKind,
+  type OuterRows,
   type WaiterChanges,
 } from "../rules/tables.ts";
+import { SqliteOuterRows } from "./sqlite-outer-rows.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteDeletions } from "./sqlite-deletions.ts";
 import type { AgentSlot } from "./sqlite-heads.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteMessages } from "./sqlite-messages.ts";
@@ -60,6 +66,7 @@ export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #accounts: SqliteAccounts;
+  readonly #outer: SqliteOuterRows;
   readonly #inbox: SqliteInbox;
   readonly #messages: SqliteMessages;
   readonly #journal: SqliteJournal;
@@ -72,12 +79,14 @@ export class SqliteTables implements CandidateTables {
   readonly #webhooks: SqliteWebhooks;
   readonly #schedules: SqliteSchedules;
   readonly #definitions: SqliteDefinitions;
+  readonly #deletions: SqliteDeletions;
   readonly #candidates: SqliteCandidates;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#agents = new SqliteAgents(connection);
     this.#accounts = new SqliteAccounts(connection);
+    this.#outer = new SqliteOuterRows(connection);
     this.#inbox = new SqliteInbox(connection);
     this.#messages = new SqliteMessages(connection);
     this.#journal = new SqliteJournal(connection, this.#messages);
@@ -90,6 +99,7 @@ export class SqliteTables implements CandidateTables {
     this.#webhooks = new SqliteWebhooks(connection);
     this.#schedules = new SqliteSchedules(connection);
     this.#definitions = new SqliteDefinitions(connection);
+    this.#deletions = new SqliteDeletions(connection);
     this.#candidates = new SqliteCandidates(connection);
   }
 
@@ -145,6 +155,32 @@ export class SqliteTables implements CandidateTables {
 
   putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void {
     this.#accounts.putWaiters(tenant, () => this.#agents.rootFor(tenant, rootAgentId), change);
+  }
+
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined {
+    return this.#outer.find(tenant, kind, id);
+  }
+
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
+    this.#outer.put(tenant, kind, id, row);
+  }
+
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
+    this.#outer.remove(tenant, kind, id);
+  }
+
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[] {
+    return this.#outer.ids(tenant, kind, after, limit);
+  }
+
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const rows = this.outerIds(tenant, kind, after, limit).map((id) => this.outerRow(tenant, kind, id));
+    return rows.filter((row) => row !== undefined);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
@@ -358,6 +394,32 @@ export class SqliteTables implements CandidateTables {
     this.#journal.removeTree(root);
     this.#agents.removeTree(root);
     this.#connection.invalidate();
+  }
+
+  purgeTree(tenant: string, rootAgentId: string): void {
+    const keys = this.agentsOfTree(tenant, rootAgentId);
+    const root = this.#agents.rootOf(tenant, rootAgentId);
+    if (root !== undefined) this.#definitions.forgetTree(tenant, root);
+    this.removeTree(tenant, rootAgentId);
+    this.#projections.removeTree(tenant, rootAgentId);
+    this.removeWebhooks(tenant, rootAgentId);
+    this.rest(keys);
+  }
+
+  deletion(tenant: string, idHash: string): Deletion | undefined {
+    return this.#deletions.find(tenant, idHash);
+  }
+
+  putDeletion(deletion: Deletion): void {
+    this.#deletions.put(deletion);
+  }
+
+  removeDeletion(tenant: string, idHash: string): void {
+    this.#deletions.remove(tenant, idHash);
+  }
+
+  deletions(query: DeletionQuery & { readonly limit: number }): Deletion[] {
+    return this.#deletions.list(query);
   }
 
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {

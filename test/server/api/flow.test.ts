@@ -144,6 +144,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask(`GET /api/agents/${agentId}/accounts`)).as(pageOf(accountJsonSchema)).items.length).toBeGreaterThan(
     5,
   );
+  expect((await ask("GET /api/accounts")).body).toEqual({ items: [], next: null });
   expect((await ask(`GET /api/agents/${agentId}/stubs`)).as(stubReportSchema).stubs).toEqual([]);
   expect((await ask("GET /api/agents?session=s")).body).toMatchObject({ items: [{ agentId }], next: null });
   const tree = await ask(`GET /api/trees/${agentId}`);
@@ -171,6 +172,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask("GET /api/docs", { token: null })).headers.get("content-type")).toMatch("text/html");
   const events = await ask(`GET /api/trees/${agentId}/events`);
   await events.response.body?.cancel();
+  expect((await ask(`DELETE /api/agents/${agentId}`)).body).toMatchObject({ agentId, counts: { agents: 2 } });
 
   expect(asked.notAsked()).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { type AuditReport, checkAudit, entryOf } from "../../run-model/audit-check.ts";
-import type { AuditFile, AuditLink } from "../../run-model/audit-file.ts";
+import type { AuditFile } from "../../run-model/audit-file.ts";
 import "./audit.css";
 
 /** One implementation for all browsers: `crypto.subtle` is missing in pages that are not secure contexts. */
@@ -174,7 +174,7 @@ function Table({ title, columns, rows }: TableProps) {
   );
 }
 
-function Entries({ links, report }: { readonly links: readonly AuditLink[]; readonly report: AuditReport }) {
+function Entries({ links, report }: { readonly links: AuditFile["links"]; readonly report: AuditReport }) {
   const [shown, setShown] = useState(ENTRIES_SHOWN);
   const broken = new Set(report.problems.map(({ agentId, seq }) => `${agentId} ${seq}`));
   return (

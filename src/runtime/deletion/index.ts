@@ -1,0 +1,3 @@
+export { assertRoot, type DeletionDependencies, finishDeletions, type TreeCopies } from "./delete-tree.ts";
+export { storedDeletions } from "./stored-deletions.ts";
+export { deleteAgent, deleteOwner, pruneTrees, type PruneOptions, rootsOf } from "./delete-trees.ts";

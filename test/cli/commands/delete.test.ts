@@ -1,0 +1,94 @@
+// `troupe delete` and `troupe prune`, on a SQLite file.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { createRuntime, defineAgent } from "../../../src/index.ts";
+import { sqliteStores } from "../../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../../src/testing/index.ts";
+import { troupe } from "../support/in-process.ts";
+
+const canary = "canary-12cd90";
+let folder = "";
+let store = "";
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "troupe-delete-cli-"));
+  store = join(folder, "jobs.db");
+  const clerk = defineAgent({ name: "clerk", model: scriptedModel(() => `done ${canary}`) });
+  const runtime = await createRuntime({ agents: [clerk], stores: sqliteStores(store) });
+  for (const [agentId, ownerId] of [
+    ["desk-1", "ann"],
+    ["desk-2", "ann"],
+    ["shop", "ben"],
+  ] as const) {
+    const agent = await runtime.agent("clerk", { agentId, ownerId });
+    await agent.start();
+    await agent.executeTurn(canary).result;
+  }
+  await runtime.shutdown();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function bytes(): string {
+  return readdirSync(folder)
+    .map((name) => readFileSync(join(folder, name), "latin1"))
+    .join("");
+}
+
+async function listed(): Promise<string[]> {
+  const { out } = await troupe(["list", "--json", "--store", store]);
+  return out.map((line) => (JSON.parse(line) as { agentId: string }).agentId).toSorted();
+}
+
+it("deletes by id, and audit shows the line that stays with heads from before", async () => {
+  const audited = await troupe(["audit", "shop", "--json", "--store", store]);
+  const { head } = JSON.parse(audited.out[0] ?? "") as { head: string };
+  const { code, out } = await troupe(["delete", "shop", "--yes", "--store", store]);
+  expect({ code, out }).toEqual({ code: 0, out: ["Deleted shop: 1 agent, 1 turn, 2 messages."] });
+  expect(await listed()).toEqual(["desk-1", "desk-2"]);
+  const shown = await troupe(["audit", "shop", "--head", head, "--store", store]);
+  expect(shown.code).toBe(0);
+  expect(shown.out[0]).toMatch(/^shop: deleted at \S+ for command line$/);
+  expect(shown.out[1]).toMatch(/verified: the given head covers (\d+) of the \1 deleted entries/);
+  const other = await troupe(["audit", "shop", "--head", "0".repeat(64), "--store", store]);
+  expect(other.code).toBe(2);
+  expect(other.out[1]).toContain("did not have the given head");
+  const again = await troupe(["delete", "shop", "--yes", "--store", store]);
+  expect(again.out).toEqual(["shop had been deleted before."]);
+});
+
+it("refuses without --yes where it cannot ask, and a dry run deletes nothing", async () => {
+  const refused = await troupe(["delete", "--owner", "ann", "--store", store]);
+  expect(refused.code).toBe(2);
+  expect(refused.notes.join("\n")).toContain("add --yes");
+  const dry = await troupe(["delete", "--owner", "ann", "--dry-run", "--store", store]);
+  expect(dry).toMatchObject({ code: 0, out: ["desk-1", "desk-2"] });
+  expect(await listed()).toEqual(["desk-1", "desk-2", "shop"]);
+});
+
+it("deletes all agents of an owner; no byte of them is left", async () => {
+  await troupe(["delete", "shop", "--yes", "--store", store]);
+  expect(bytes()).toContain(canary);
+  const { code, out, notes } = await troupe(["delete", "--owner", "ann", "--yes", "--json", "--store", store]);
+  expect(code).toBe(0);
+  expect(out.map((line) => (JSON.parse(line) as { agentId: string }).agentId)).toEqual(["desk-1", "desk-2"]);
+  expect(notes.join("\n")).toContain("Deleted 2 of 2 agents.");
+  expect(bytes()).not.toContain(canary);
+  expect(bytes()).not.toContain("desk-1");
+  const none = await troupe(["delete", "--owner", "ann", "--yes", "--store", store]);
+  expect(none.out[0]).toContain("There are no agents of ann");
+});
+
+it("prune deletes by age", async () => {
+  const young = await troupe(["prune", "--older-than", "1d", "--yes", "--store", store]);
+  expect(young.notes.join("\n")).toContain("Deleted 0 agents");
+  const wrong = await troupe(["prune", "--older-than", "soon", "--store", store]);
+  expect(wrong.code).toBe(2);
+  expect(await listed()).toHaveLength(3);
+});
+
+it("takes ids or an owner, and no subagent or unknown id", async () => {
+  expect((await troupe(["delete", "--store", store])).code).toBe(2);
+  expect((await troupe(["delete", "shop", "--owner", "ann", "--store", store])).code).toBe(2);
+  expect((await troupe(["delete", "nobody", "--yes", "--store", store])).code).toBe(2);
+});
