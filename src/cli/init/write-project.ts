@@ -27,20 +27,25 @@ export function writeProject(folder: string, files: ReadonlyMap<string, string>)
       mkdirSync(dirname(join(root, path)), { recursive: true });
       writeFileSync(join(root, path), text);
     }
-    renameSync(root, folder);
+    moveTo(folder, root);
   } catch (cause) {
-    throw isTaken(cause) ? notEmpty(folder) : new InvalidInputError(describeFileError(folder, cause), { cause });
+    if (cause instanceof InvalidInputError) throw cause;
+    throw new InvalidInputError(describeFileError(folder, cause), { cause });
   } finally {
     if (draft !== undefined) rmSync(draft, { recursive: true, force: true });
   }
 }
 
-function isTaken(error: unknown): boolean {
-  return (
-    error instanceof Error && "code" in error && ["ENOTEMPTY", "EEXIST", "ENOTDIR"].some((code) => code === error.code)
-  );
+/** A rename replaces an empty folder, and fails for any other file, folder or link. */
+function moveTo(folder: string, draft: string): void {
+  try {
+    renameSync(draft, folder);
+  } catch (error) {
+    const isTaken = ["ENOTEMPTY", "EEXIST", "ENOTDIR"].some((code) => (error as NodeJS.ErrnoException).code === code);
+    throw isTaken ? notEmpty(folder) : error;
+  }
 }
 
 function notEmpty(folder: string): InvalidInputError {
-  return new InvalidInputError(`${folder} is not empty; give another name, or empty it first`);
+  return new InvalidInputError(`${folder} exists and is not an empty folder; give another name, or empty it first`);
 }

@@ -73,9 +73,11 @@ test("refuses a folder that is not empty and a file, and takes an empty folder",
   writeFileSync(join(folder, "full", "kept.txt"), "kept");
   writeFileSync(join(folder, "file"), "kept");
   mkdirSync(join(folder, "empty"));
-  expect((await troupe(["init", join(folder, "full")])).notes.join()).toContain("is not empty");
+  expect((await troupe(["init", join(folder, "full")])).notes.join()).toContain("is not an empty folder");
   expect((await troupe(["init", join(folder, "file")])).notes.join()).toContain("is a file");
-  expect((await troupe(["init", join(folder, "file", "below")])).code).toBe(2);
+  const below = await troupe(["init", join(folder, "file", "below")]);
+  expect(below.code).toBe(2);
+  expect(below.notes.join()).not.toContain("is not an empty folder");
   expect((await troupe(["init", join(folder, "empty")])).code).toBe(0);
   expect(readdirSync(join(folder, "full"))).toEqual(["kept.txt"]);
   expect(readdirSync(folder).toSorted()).toEqual(["empty", "file", "full"]);
@@ -85,7 +87,7 @@ test("a folder that another process has filled meanwhile is left as it is", () =
   const folder = emptyFolder();
   mkdirSync(join(folder, "desk"));
   writeFileSync(join(folder, "desk", "theirs.txt"), "theirs");
-  expect(() => writeProject(join(folder, "desk"), new Map([["mine.txt", "mine"]]))).toThrow("is not empty");
+  expect(() => writeProject(join(folder, "desk"), new Map([["mine.txt", "mine"]]))).toThrow("is not an empty folder");
   expect(readdirSync(folder)).toEqual(["desk"]);
   expect(readdirSync(join(folder, "desk"))).toEqual(["theirs.txt"]);
 });
