@@ -43,7 +43,7 @@ try {
   if (existsSync(page)) cpSync(page, join(dist, "assets"), { recursive: true });
   for (const path of Object.values(manifest.bin)) chmodSync(join(root, path), 0o755);
   if (root !== repositoryRoot) {
-    for (const name of ["package.json", "README.md", "docs"]) {
+    for (const name of ["package.json", "README.md", "docs", "templates"]) {
       cpSync(join(repositoryRoot, name), join(root, name), { recursive: true });
     }
   }

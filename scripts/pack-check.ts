@@ -20,7 +20,7 @@ import {
   valibotSchema,
   zodSchema,
 } from "./consumer-programs.ts";
-import { entryFiles, lazyModules, loadableEntries, publicEntries, readManifest } from "./manifest.ts";
+import { entryFiles, lazyModules, loadableEntries, type Manifest, publicEntries, readManifest } from "./manifest.ts";
 import { contentFaults, installedBytes } from "./package-contents.ts";
 import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
 
@@ -237,6 +237,28 @@ async function checkBins(): Promise<void> {
   }
 }
 
+/**
+ * Installs `create-troupe` beside the package, writes each template with it, and checks the project's types against the
+ * installed declarations, with the tsconfig.json of the project. Next.js is not installed: the template imports none of it.
+ */
+async function checkTemplates(): Promise<void> {
+  const creator = join(repositoryRoot, "packages", "create-troupe");
+  const { version, dependencies } = JSON.parse(readFileSync(join(creator, "package.json"), "utf8")) as Manifest;
+  if (version !== manifest.version || dependencies[manifest.name] !== version) {
+    throw new PackFault(`packages/create-troupe must have the version ${manifest.version} and depend on exactly it.`);
+  }
+  await run("npm pack of create-troupe failed", "npm", ["pack", creator, "--pack-destination", project]);
+  const flags = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save"];
+  const packed = [`create-troupe-${version}.tgz`, `${manifest.name}-${manifest.version}.tgz`];
+  await run("npm install of create-troupe failed", "npm", ["install", ...flags, ...packed], { directory: project });
+  for (const name of ["vitest", "@types/node", "@types/react", "hono", "@hono/node-server", "zod"]) provide(name);
+  for (const name of readdirSync(join(installed, "templates")).filter((folder) => folder !== "shared")) {
+    const words = ["--no-install", "create-troupe", `new-${name}`, "--template", name];
+    await run(`npm create troupe failed for the template ${name}`, "npx", words, { directory: project });
+    await run(`The types of the template ${name}`, "tsc", ["--noEmit"], { directory: join(project, `new-${name}`) });
+  }
+}
+
 try {
   await run("npm run build failed", "node", ["scripts/build.ts"]);
   checkBuiltFiles();
@@ -250,6 +272,7 @@ try {
   provide("bullmq");
   provide("ioredis");
   await checkWithEachSchemaLibrary();
+  await checkTemplates();
   process.stdout.write(`${sizes[0]}, ${sizes[1]} installed, ${publicEntries(manifest).length} entries, ${light}\n`);
 } catch (error) {
   if (!(error instanceof PackFault)) throw error;

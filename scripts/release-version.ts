@@ -17,6 +17,11 @@ else if (version !== old) {
   writeFileSync(changelog, releasedChangelog(before, readFileSync(changelog, "utf8"), version, date));
   const lockPath = join(repositoryRoot, "package-lock.json");
   const lock = JSON.parse(readFileSync(lockPath, "utf8")) as { version: string; packages: { "": { version: string } } };
+  // `create-troupe` runs the `init` of exactly this version.
+  const creatorPath = join(repositoryRoot, "packages", "create-troupe", "package.json");
+  const creator = JSON.parse(readFileSync(creatorPath, "utf8")) as { dependencies: Record<string, string> };
+  const raised = { ...creator, version, dependencies: { ...creator.dependencies, troupe: version } };
+  writeFileSync(creatorPath, `${JSON.stringify(raised, null, 2)}\n`);
   lock.version = version;
   lock.packages[""].version = version;
   writeFileSync(lockPath, `${JSON.stringify(lock, null, 2)}\n`);

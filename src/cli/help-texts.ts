@@ -5,6 +5,7 @@ const exitCodes =
 
 export const program = `
 Examples:
+  $ npx troupe init my-agent
   $ npx troupe ask --question "How are retries handled?" --files ./docs
   $ npx troupe run ./my-agent.ts "Summarise the news"
   $ npx troupe chat ./my-agent.ts
@@ -67,6 +68,17 @@ l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. Fr
 reply to the request before it; the exit code is the last turn's.
 
 ${exitCodes}
+`;
+
+export const init = `
+Examples:
+  $ npx troupe init my-agent
+  $ npx troupe init shop/desk --template team
+  $ npm create troupe@latest my-agent -- --template hono
+
+Templates: agent (one agent with a tool), team (a subagent and an approval), workers (over Redis), hono and next (HTTP routes).
+On a terminal the name and the template are asked for if they are missing; elsewhere, and with --yes, the defaults are taken.
+The project is written to a new or empty folder, completely or not at all. Nothing is installed.
 `;
 
 export const worker = `

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { addBudgetChangeOptions, addBudgetOptions } from "./budget-options.ts";
 import type { CliContext } from "./cli-context.ts";
@@ -30,10 +29,12 @@ import {
 import { addDeletionCommands } from "./deletion-commands.ts";
 import { addEvalCommand } from "./eval-command.ts";
 import { addForkCommand } from "./fork-command.ts";
+import { addInitCommand } from "./init-command.ts";
 import { addInspectCommands } from "./inspect-commands.ts";
 import { addMcpCommands } from "./mcp-commands.ts";
 import { closeOpened } from "./opened-servers.ts";
 import { addMcpServeCommand } from "./mcp-serve-commands.ts";
+import { packageFields } from "./own-files.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addScheduleCommands } from "./schedule-commands.ts";
@@ -70,7 +71,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   const program = new Command("troupe")
     .description("Durable, budgeted teams of LLM agents, on the command line.")
     .usage("<command> [options]")
-    .version(packageVersion(), "--version", "show the version of troupe")
+    .version(packageFields().version, "--version", "show the version of troupe")
     .helpCommand(false)
     .exitOverride()
     .configureOutput({
@@ -131,6 +132,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       const { runCommand } = await import("./commands/run.ts");
       done(await runCommand(context, file, input, options));
     });
+  addInitCommand(program, context, done);
   addChatCommand(program, context, done);
   addRequestCommands(program, context, done);
   addScheduleCommands(program, context, done);
@@ -269,11 +271,4 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       const { abortCommand } = await import("./commands/abort.ts");
       done(await abortCommand(context, agentId, options));
     });
-}
-
-/** The version of this package, whose root is two folders above this file, in `src/cli` and in `dist/chunks`. */
-function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  const { version } = JSON.parse(text) as { readonly version: string };
-  return version;
 }

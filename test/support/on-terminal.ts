@@ -10,6 +10,10 @@ export interface TerminalCommand {
   /** Resolves with the match once one of the two outputs contains such a text, without the control characters. */
   said(pattern: RegExp): Promise<RegExpExecArray>;
   signal(signal: NodeJS.Signals): void;
+  /** Types a line. */
+  type(line: string): void;
+  /** Ends the input, as Ctrl-D does. */
+  endInput(): void;
 }
 
 /** Runs a command with input and output that look like a terminal, and without a model key. It is killed when the test ends. */
@@ -31,6 +35,8 @@ export function startOnTerminal(
     stdio: ["pipe", "pipe", "pipe"],
   });
   onTestFinished(() => void command.kill("SIGKILL"));
+  // Input to a process that has just ended is lost.
+  command.stdin.on("error", () => {});
   const said = ["", ""];
   const listeners = new Set<() => void>();
   for (const [index, stream] of [command.stdout, command.stderr].entries()) {
@@ -43,6 +49,8 @@ export function startOnTerminal(
   return {
     ended,
     signal: (signal) => void command.kill(signal),
+    type: (line) => void command.stdin.write(`${line}\n`),
+    endInput: () => void command.stdin.end(),
     said: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {

@@ -41,6 +41,8 @@ function classify(text: string, line: number, scripts: ReadonlySet<string>): She
   if (program !== "npm") return unknown("only npm, echo, printf and cat are run");
   if (first === "ci" || first === "install")
     return words.length === 2 ? { kind: "known", line, text } : unknown("show it alone");
+  // `npm create troupe` is tested with the built packages.
+  if (first === "create" && second.startsWith("troupe@")) return { kind: "known", line, text };
   if (first === "pack") return { kind: "known", line, text };
   const script = first === "run" ? second : first;
   if (!scripts.has(script)) return unknown(`package.json has no script "${script}"`);

@@ -1,0 +1,3 @@
+export default function Page() {
+  return <p>The agents are at /troupe/api. Ask one with: npm run ask</p>;
+}
