@@ -1,5 +1,6 @@
 // `troupe/kit`: tools and plugins for everyday agents, see docs/kit.md.
 export { artifactFiles } from "./artifact-files.ts";
+export { deferredTools, type DeferredToolsOptions } from "./deferred-tools.ts";
 export { fileNotes } from "./file-notes.ts";
 export type { CheckedCall, GuardContext, GuardedResult, GuardVerdict, PluginGuards } from "../hooks/index.ts";
 export { folder } from "./folder.ts";
