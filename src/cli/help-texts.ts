@@ -16,7 +16,8 @@ Examples:
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
 ${exitCodes}
-Every command accepts --store PATH or --redis URL; TROUPE_REDIS sets the address of Redis for all of them.
+Every command accepts --store PATH, --store postgres://… or --redis URL; TROUPE_REDIS sets the address of Redis for all of
+them. With Postgres, Redis only has the queues of workers.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 
@@ -75,7 +76,7 @@ Examples:
   $ npx troupe worker --ask --files ./docs --model offline
 
 Any number of workers with the same agent file may share a Redis. When one leaves or dies, the others continue its work. A
-client with the same --redis and --prefix sends its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
+client with the same --redis, --prefix and --store sends its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
 for model calls in flight, stops turns at the next safe point for others to continue, and exits with code 0 within
 --drain-seconds. A second signal leaves at once; committed work is not lost.
 

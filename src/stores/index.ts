@@ -1,5 +1,5 @@
-// The public module of the stores: the ports, the shared rules and values, and the in-memory stores, which are the default. `sqlite.ts`
-// and `redis.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
+// The public module of the stores: the ports, the shared rules and values, and the in-memory stores, which are the default. `sqlite.ts`,
+// `redis.ts` and `postgres.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
 export * from "./rules/batch.ts";
 export { commitCharged } from "./rules/charged-commit.ts";

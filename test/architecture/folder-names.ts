@@ -94,5 +94,6 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
   "converts the stored events of a turn as its stream does": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["assertSameStubs", "budgetRule"],
   "parses stored ids and cursors": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
+  "requires a common key where other processes may serve the same agents": ["areShared"],
   "sends the events in the journal of a tree to webhooks": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
 };

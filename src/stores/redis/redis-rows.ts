@@ -26,6 +26,7 @@ import {
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
 import { outerRowIn } from "../rules/outer-rows.ts";
 import type { StoredTurn } from "../rules/ports.ts";
+import { processIn } from "../rules/stored-processes.ts";
 import {
   type ArtifactMeta,
   freshHead,
@@ -101,17 +102,6 @@ export const freshHeadRow: HeadRow = { head: freshHead, open: [], outcome: undef
 export function headText({ head: { work, ...head }, open, outcome }: HeadRow): string {
   return JSON.stringify({ ...head, work: work === "none" ? undefined : work, open, outcome });
 }
-
-const processRowSchema = z.object({
-  processId: z.string(),
-  pid: z.int(),
-  bootId: z.string(),
-  startTime: z.string().nullable(),
-  heartbeatAt: z.number(),
-  clockOffset: z.number(),
-  host: z.string().optional(),
-  startedAt: z.number().optional(),
-});
 
 const meaningSchema = z.union([
   z.object({
@@ -209,23 +199,6 @@ export const rowKinds = {
     parse: (text, where) => parsed(treeWebhooksSchema, text, where),
   } satisfies RowKind<TreeWebhooks>,
 } as const;
-
-const unreadable = new Set<string>();
-
-/**
- * A process whose row is corrupt counts as one that was silent for long: it is registered again at its next heartbeat, and epochs prevent
- * that it writes until then. It must not prevent other processes from starting.
- */
-function processIn(text: string, where: string, processId: string): ProcessRow {
-  try {
-    return parsed(processRowSchema, text, where);
-  } catch (error) {
-    if (!(error instanceof CorruptRecordError)) throw error;
-    if (!unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
-    unreadable.add(processId);
-    return { processId, pid: 0, bootId: "", startTime: null, heartbeatAt: 0, clockOffset: 0 };
-  }
-}
 
 const artifactMetaSchema = artifactSchema.omit({ content: true });
 

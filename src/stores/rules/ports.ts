@@ -300,6 +300,11 @@ export interface Stores {
   close(): Promise<void>;
 }
 
+/** Whether processes on any machine may use these stores, so that others may serve and write the same agents. */
+export function areShared({ kind }: Pick<Stores, "kind">): boolean {
+  return kind === "redis" || kind === "postgres";
+}
+
 /** A deletion that is not finished. */
 export type PendingDeletion = Deletion & { readonly pending: NonNullable<Deletion["pending"]> };
 
