@@ -68,7 +68,6 @@ export function newestFirst(one: Memory, other: Memory): number {
  */
 export function processMemory(): MemoryStore {
   const all = new Map<string, Map<string, Memory>>();
-  const nameOf = ({ tenant, scope, id }: MemoryKey): string => JSON.stringify([tenant, scope, id]);
   const of = (key: MemoryKey): readonly Memory[] => [...(all.get(nameOf(key))?.values() ?? [])];
   return {
     async remember(key, { id, text, createdAt }) {
@@ -84,6 +83,8 @@ export function processMemory(): MemoryStore {
     },
   };
 }
+
+const nameOf = ({ tenant, scope, id }: MemoryKey): string => JSON.stringify([tenant, scope, id]);
 
 function bestOf(memories: readonly Memory[], query: string): readonly Memory[] {
   const newest = memories.toSorted(newestFirst);

@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Memory, MemoryKey, MemoryStore } from "../../src/kit/index.ts";
 
+const memory = (id: string, text: string, createdAt = 1): Memory => ({ id, text, createdAt });
+
+const idsOf = (found: readonly Memory[]): readonly string[] => found.map(({ id }) => id);
+
 /** Rules that every `MemoryStore` keeps. */
 export function memoryStoreContract(kind: string, create: () => MemoryStore & { close?: () => Promise<void> }): void {
   describe(`${kind} as a MemoryStore`, () => {
@@ -14,8 +18,6 @@ export function memoryStoreContract(kind: string, create: () => MemoryStore & { 
       for (const store of opened.splice(0)) await store.close?.();
     });
     const ada: MemoryKey = { tenant: "t", scope: "owner", id: "ada" };
-    const memory = (id: string, text: string, createdAt = 1): Memory => ({ id, text, createdAt });
-    const idsOf = (found: readonly Memory[]): readonly string[] => found.map(({ id }) => id);
     const all = async (store: MemoryStore, key: MemoryKey): Promise<readonly string[]> =>
       idsOf(await store.recall(key, { query: "", limit: 100 }));
 

@@ -52,6 +52,11 @@ async function agentWith(answers: readonly ScriptedAnswer[], tools: readonly Age
   return { agent, runtime };
 }
 
+const deferringClerk = (answers: readonly ScriptedAnswer[]) =>
+  defineAgent({ name: "clerk", model: scriptedModel([...answers]), tools: deferredTools(many) });
+
+const firstTool = (text = "") => JSON.parse(text.split("\n")[0] ?? "") as { name: string; parameters: object };
+
 describe("deferredTools()", () => {
   test("the prompt has two tools however many there are, and keeps what the model wrote", async () => {
     const prompts: { readonly tools: readonly string[]; readonly calls: readonly string[] }[] = [];
@@ -161,14 +166,12 @@ describe("deferredTools()", () => {
 
   test("a request that another process decides runs the same tool; a replay is equal", async () => {
     const stores = memoryStores();
-    const definition = (answers: readonly ScriptedAnswer[]) =>
-      defineAgent({ name: "clerk", model: scriptedModel([...answers]), tools: deferredTools(many) });
-    const first = await createRuntime({ agents: [definition([through("pay_invoice", { amount: 900 })])], stores });
+    const first = await createRuntime({ agents: [deferringClerk([through("pay_invoice", { amount: 900 })])], stores });
     const asking = await first.agent("clerk", { agentId: "clerk-1" });
     await asking.start();
     await asking.executeTurn("Go.").settled;
     await first.shutdown();
-    const second = await createRuntime({ agents: [definition(["Done."])], stores });
+    const second = await createRuntime({ agents: [deferringClerk(["Done."])], stores });
     const agent = await second.agent("clerk", { agentId: "clerk-1" });
     await agent.start();
     const [request] = await second.requests();
@@ -177,7 +180,7 @@ describe("deferredTools()", () => {
     await ended;
     expect((await agent.getMessages()).map(({ content }) => textOf(content))).toContain("paid 900");
     await second.shutdown();
-    const result = await replay({ stores, agentId: "clerk-1" }, { agents: definition([]) });
+    const result = await replay({ stores, agentId: "clerk-1" }, { agents: deferringClerk([]) });
     expect(result).toMatchObject({ isEqual: true });
   });
 
@@ -194,10 +197,9 @@ describe("deferredTools()", () => {
       [search("payInvoice"), search("transfer money for the invoices"), search("archive_42"), search("weather")],
       { tools: deferredTools(many) },
     );
-    const first = (text = "") => JSON.parse(text.split("\n")[0] ?? "") as { name: string; parameters: object };
-    expect(first(byName)).toMatchObject({ name: "pay_invoice", parameters: { required: ["amount"] } });
-    expect(first(byWords).name).toBe("pay_invoice");
-    expect(first(exact).name).toBe("archive_42");
+    expect(firstTool(byName)).toMatchObject({ name: "pay_invoice", parameters: { required: ["amount"] } });
+    expect(firstTool(byWords).name).toBe("pay_invoice");
+    expect(firstTool(exact).name).toBe("archive_42");
     expect(nothing).toBe("No tool fits. Search with other words.");
   });
 

@@ -58,6 +58,12 @@ async function turnOf({
 
 const remember = (text: string): ScriptedAnswer => ({ toolCalls: [{ name: "remember", arguments: { text } }] });
 
+const fails = async (): Promise<never> => {
+  throw new Error("disk on fire");
+};
+
+const wrong = (options: object) => () => memory(options as MemoryOptions);
+
 describe("memory()", () => {
   test("what one agent of an owner remembers is recalled for another one, as data, and only once in a conversation", async () => {
     const options: MemoryOptions = { store: processMemory(), scope: "owner" };
@@ -148,9 +154,6 @@ describe("memory()", () => {
   });
 
   test("a store that fails costs a warning, not the turn", async () => {
-    const fails = async (): Promise<never> => {
-      throw new Error("disk on fire");
-    };
     const store: MemoryStore = { ...processMemory(), recall: fails };
     const clerk = defineAgent({
       name: "clerk",
@@ -214,7 +217,6 @@ describe("memory()", () => {
 
   test("wrong options are refused with what is expected", () => {
     const store = processMemory();
-    const wrong = (options: object) => () => memory(options as MemoryOptions);
     expect(wrong({ scope: "owner" })).toThrow(/store is undefined; expected/);
     expect(wrong({ store: {}, scope: "owner" })).toThrow("an object with remember(), recall() and forget()");
     expect(wrong({ store, scope: "all" })).toThrow(/"agent" or "owner"/);
