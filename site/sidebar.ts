@@ -36,6 +36,7 @@ export function sidebar(): SidebarItem[] {
       "mcp",
       "hooks",
       "kit",
+      "memory",
       "stores",
       "inspector",
       "testing",

@@ -1,3 +1,4 @@
+import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
 import { asLastCall, promptHashOf } from "../context/index.ts";
 import type { Reservation } from "../budget/index.ts";
@@ -8,6 +9,7 @@ import {
   type AssistantMessage,
   callIdOf,
   type EntryOf,
+  innerName,
   type Message,
   type ModelRequest,
   type OpenRequest,
@@ -342,9 +344,10 @@ function respond(
   const calls: EntryOf<"model.responded">["calls"][number][] = [];
   for (const [index, { id, name, arguments: text }] of response.toolCalls.entries()) {
     const callId = callIdOf(turnId, step, index);
-    const isInternal = host.definition.tools.get(name)?.kind === "internal";
-    toolCalls.push({ callId, providerId: id, name, arguments: text });
-    calls.push(isInternal ? { callId, name, internal: true } : { callId, name });
+    const called = host.definition.tools.get(name);
+    const tool = forwardedTool(called, text);
+    toolCalls.push({ callId, providerId: id, name, arguments: text, ...(tool === undefined ? {} : { tool }) });
+    calls.push(called?.kind === "internal" ? { callId, name, internal: true } : { callId, name: tool ?? name });
   }
   const settlement = settlementOf(reservation, response.usage, billing);
   const isFinal = calls.length === 0;
@@ -391,6 +394,13 @@ function respond(
   noteUsage(host, granted, { model: called.model, usage: response.usage });
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
   appendModelWarnings(host, turnId, response);
+}
+
+/** The deferred tool that a call through `call_tool` means: from here on it is a call of that tool. */
+function forwardedTool(called: AgentTool | undefined, argumentsText: string): string | undefined {
+  if (called?.kind !== "function" || called.forwards === undefined) return undefined;
+  const name = innerName(argumentsText);
+  return name !== undefined && called.forwards(name) ? name : undefined;
 }
 
 function warnOfLostCache(

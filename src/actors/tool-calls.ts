@@ -12,6 +12,7 @@ import {
   foldCall,
   type IntentBody,
   type Json,
+  meantCall,
   partsOfCall,
   type Refusal,
   signalOfLimit,
@@ -50,7 +51,9 @@ function requestOfCall(host: Host, { turnId, step, index }: CallPosition): ToolC
 /** The arguments of a call as text: the model's own, or those set by a hook. */
 export function argumentsTextOf(host: Host, call: CallPosition): string {
   const changed = callPatchesOf(host, call).findLast((patch) => patch.arguments !== undefined);
-  return changed?.arguments ?? requestOfCall(host, call)?.arguments ?? "";
+  if (changed?.arguments !== undefined) return changed.arguments;
+  const request = requestOfCall(host, call);
+  return request ? meantCall(request).arguments : "";
 }
 
 /** The changes of a call by `afterLlm` and `beforeTools` hooks, in order. */

@@ -73,7 +73,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     given.length > 0 || options.clientTools ? [artifactTool] : [],
   );
   const grantedTools = tools.tools.map(grantedToolOf);
-  const toolNames = tools.tools.map((tool) => tool.name);
+  const toolNames = tools.definitions().map((tool) => tool.name);
   assertToolOf(options, toolNames, `${of}: toolChoice`);
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
   const instructions = withPlugins(instructionsOf(name, options.instructions), plugins);
@@ -247,7 +247,8 @@ export function grantedToolOf(tool: AgentTool): AgentDefinition["grantedTools"][
 /** The fields of a tool that the stores keep. */
 export function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
-  return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+  const deferred = isDeferred(tool) ? { deferred: true as const } : {};
+  return { name, kind, description, effect, jsonSchema, ...queueOf(tool), ...deferred };
 }
 
 /** The tools on the agent's own context that its history needs. */
@@ -256,6 +257,10 @@ function contextTools(history: HistoryCompiler): readonly AgentTool[] {
   // `elideResults` has no window that could be widened.
   const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
   return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
+}
+
+function isDeferred(tool: AgentTool): boolean {
+  return tool.kind === "function" && tool.deferred === true;
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -91,6 +91,8 @@ function replaced(tool: AgentTool, stub: ToolStub): Tool {
     maxOutputCharacters: own?.maxOutputCharacters ?? DEFAULT_CHARACTERS,
     needsApproval: own?.needsApproval ?? false,
     ...(own?.approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs: own.approvalExpiresAfterMs }),
+    ...(own?.deferred === undefined ? {} : { deferred: own.deferred }),
+    ...(own?.forwards === undefined ? {} : { forwards: own.forwards }),
     ...(own?.unchecked === undefined ? {} : { unchecked: own.unchecked }),
     parse: (text: string) => tool.parse(text),
     describeCall: (args) => (tool.kind === "function" || tool.kind === "client" ? tool.describeCall(args) : name),

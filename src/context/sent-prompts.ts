@@ -310,7 +310,9 @@ function toolsOf(
   { grantedTools, deniedTools = [] }: StoredConversation["agent"],
   hasExcerpts: boolean,
 ): readonly ModelTool[] {
-  const own = definition.tools.filter(({ name }) => grantedTools?.includes(name) ?? true);
+  const own = definition.tools.filter(
+    ({ name, deferred }) => deferred !== true && (grantedTools?.includes(name) ?? true),
+  );
   const onDemand = hasExcerpts ? definition.onDemandTools.filter(({ name }) => !deniedTools.includes(name)) : [];
   const taken = new Set([...definition.tools, ...definition.onDemandTools].map(({ name }) => name));
   const clients = ((definition.clientTools && started.clientTools) || []).filter(

@@ -1,11 +1,14 @@
 // `troupe/kit`: tools and plugins for everyday agents, see docs/kit.md.
+export { artifactFiles } from "./artifact-files.ts";
+export { deferredTools, type DeferredToolsOptions } from "./deferred-tools.ts";
 export { fileNotes } from "./file-notes.ts";
 export type { CheckedCall, GuardContext, GuardedResult, GuardVerdict, PluginGuards } from "../hooks/index.ts";
 export { folder } from "./folder.ts";
 export type { FolderEntry } from "./jailed-folder.ts";
 export { guard, type GuardOptions } from "./guard.ts";
 export type { GuardedPlace } from "./guarded-places.ts";
-export { memory } from "./memory.ts";
+export { memory, type MemoryOptions, type MemoryRecall } from "./memory.ts";
+export { type Memory, type MemoryKey, type MemoryStore, processMemory } from "./memory-store.ts";
 export { moderation, type ModerationOptions } from "./moderation.ts";
 export { notes, type NotesOptions } from "./notes.ts";
 export { memoryNotes, type Note, type NotesKey, type NotesStore } from "./notes-store.ts";
@@ -13,6 +16,7 @@ export { piiGuard, type PersonalData, type PiiGuardOptions } from "./pii-guard.t
 export { shell, type ShellOptions, type ShellToolOptions } from "./shell.ts";
 export type { CommandEnd, ShellCommand } from "./shell-command.ts";
 export { skills } from "./skills.ts";
+export { sqliteMemory, type SqliteMemory, type SqliteMemoryOptions } from "./sqlite-memory.ts";
 export { todos, type TodosOptions } from "./todos.ts";
 export { tripwire, type TripwireOptions } from "./tripwire.ts";
 export { workspace, type WorkspaceOptions } from "./workspace.ts";

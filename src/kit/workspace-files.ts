@@ -27,6 +27,6 @@ export interface WorkspaceFiles {
 }
 
 export const workspaceFilesRule: OptionRule = ruleOf(
-  'the files of a workspace: folder("./work"), memory(), or an object with name, list(), read() and write()',
+  'the files of a workspace: folder("./work"), artifactFiles(), or an object with name, list(), read() and write()',
   (value) => hasMethods(value, ["list", "read", "write"]) && "name" in value && typeof value.name === "string",
 );

@@ -34,7 +34,7 @@ const MOST_CHARACTERS = 30_000;
 /**
  * Tools on files: `ls`, `read`, `glob`, `grep`, and `write`, `edit` unless `write` is false. Reading has effect class `none`, `write` is
  * `keyed`, and `edit` is `once` and finds out after a crash whether the change is there.
- * @param files `folder("./work")`, `memory()`, or files elsewhere.
+ * @param files `folder("./work")`, `artifactFiles()`, or files elsewhere.
  * @throws InvalidInputError for invalid options.
  */
 export function workspace(files: WorkspaceFiles, given?: WorkspaceOptions): Plugin {

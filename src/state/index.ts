@@ -2,6 +2,7 @@ export * from "./json.ts";
 export * from "./take.ts";
 export * from "./file-part.ts";
 export * from "./message.ts";
+export * from "./meant-call.ts";
 export * from "./content-text.ts";
 export * from "./model-call.ts";
 export * from "./call-settings.ts";

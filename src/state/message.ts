@@ -32,6 +32,8 @@ export const toolCallRequestSchema = z.object({
   providerId: textSchema,
   name: textSchema,
   arguments: textSchema,
+  /** The tool that a call through `call_tool` means: its name for the journal, events and approvals. Prompts keep what the model wrote. */
+  tool: optionalTextSchema,
   /** In a fork: the id in the first tree. Prompts are formed with it, so that they equal those of the origin. */
   sentCallId: optionalTextSchema,
 });

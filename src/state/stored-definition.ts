@@ -22,6 +22,8 @@ const storedToolSchema = z.object({
   effect: effectClassSchema,
   jsonSchema: jsonObjectSchema,
   queue: optionalTextSchema,
+  /** The model calls it through `call_tool`, and does not see it in its prompt. */
+  deferred: z.literal(true).optional(),
 });
 
 const storedModelSchema = z.object({

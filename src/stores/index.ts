@@ -25,4 +25,6 @@ export { limitTimerId } from "./rules/ledger.ts";
 export { deletedError, deletedIdHash } from "./rules/deletions.ts";
 export { nodeSha256, TreeChain } from "./rules/tree-chain.ts";
 export { assertBudgetSet } from "./rules/set-budget.ts";
-export { databasePath } from "./sqlite/sqlite-path.ts";
+// These do not load SQLite.
+export { translated as translatedSqliteError } from "./sqlite/sqlite-errors.ts";
+export { databasePath, prepareFile as prepareSqliteFile } from "./sqlite/sqlite-path.ts";

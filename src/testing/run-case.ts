@@ -15,7 +15,15 @@ import {
 import { budgetRule } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { run, type RunOptions, type TurnResult, type TurnSpending, TurnWaitingError } from "../runtime/index.ts";
-import { type Content, DEFAULT_TENANT, type Json, type StopReason, type StoredError, textOf } from "../state/index.ts";
+import {
+  type Content,
+  DEFAULT_TENANT,
+  type Json,
+  meantCall,
+  type StopReason,
+  type StoredError,
+  textOf,
+} from "../state/index.ts";
 import { memoryStores, type StoredTree, type Stores } from "../stores/index.ts";
 import { assertMayStart, noteCase } from "./case-log.ts";
 import { assertMayCall } from "./live-models.ts";
@@ -218,7 +226,7 @@ export async function keepRun(tree: StoredTree): Promise<void> {
 export function toolCallsOf(tree: StoredTree): CaseToolCall[] {
   return recordingOf(tree).agents.flatMap((agent) => {
     const calls = agent.messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
-    return calls.map(({ callId, name, arguments: written }) => {
+    return calls.map(meantCall).map(({ callId, name, arguments: written }) => {
       const { arguments: checked, message } = agent.result(callId) ?? {};
       return {
         agentName: agent.record.definition.name,

@@ -12,6 +12,8 @@ export interface RegisteredTool {
   readonly description: string;
   /** JSON Schema of its arguments. */
   readonly jsonSchema: JsonObject;
+  /** The model does not see it in its prompt. Default: it does. */
+  readonly deferred?: true;
 }
 
 export interface ToolRegistry<Member extends RegisteredTool> {
@@ -43,7 +45,7 @@ export function createToolRegistry<Member extends RegisteredTool>(
     byName.set(tool.name, tool);
   }
   const members = Object.freeze([...tools]);
-  const usual = lazily(() => deepFreeze(members.map(modelToolOf)));
+  const usual = lazily(() => deepFreeze(members.filter(isShown).map(modelToolOf)));
   const all = lazily(() => deepFreeze([...usual(), ...onDemand.map(modelToolOf)]));
   const registry: ToolRegistry<Member> = {
     tools: members,
@@ -80,9 +82,13 @@ function unknownToolMessage(name: string, members: readonly RegisteredTool[]): s
   if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
   const closest = nearestNames(
     shown,
-    members.map((member) => member.name),
+    members.filter(isShown).map((member) => member.name),
   ).slice(0, 3);
   return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
+}
+
+function isShown({ deferred }: RegisteredTool): boolean {
+  return deferred !== true;
 }
 
 function modelToolOf({ name, description, jsonSchema }: RegisteredTool): ModelTool {

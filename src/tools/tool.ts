@@ -54,6 +54,13 @@ export interface Tool<Args = unknown> {
    * references out of the schema. Default: none.
    */
   readonly unchecked?: readonly string[];
+  /** The model does not see the tool in its prompt; it calls it through `call_tool` (`deferredTools`). Default: it sees it. */
+  readonly deferred?: true;
+  /**
+   * For `call_tool`: whether a call through this tool means the deferred tool of that name. Such a call is gated, journalled and run as a
+   * call of that tool. Default: calls mean the tool itself.
+   */
+  readonly forwards?: (name: string) => boolean;
   /**
    * For tools that share connections, for instance to one server; they have the same function. Each runtime with such a tool calls it once
    * when it starts, and calls the returned function in `shutdown()`: after the last one has, the connections are closed. Default: none.

@@ -27,13 +27,16 @@ import {
   windowHistory,
 } from "../../src/index.ts";
 import {
+  artifactFiles,
   guard,
   memory,
   memoryNotes,
   moderation,
   notes,
   piiGuard,
+  processMemory,
   shell,
+  sqliteMemory,
   todos,
   tripwire,
   workspace,
@@ -175,7 +178,7 @@ const walked: readonly Walked[] = [
     of: "workspace",
     good: {},
     names: "write needsApproval shell maxFileBytes prefix",
-    call: (options) => workspace(memory(), options),
+    call: (options) => workspace(artifactFiles(), options),
   },
   {
     of: "shell",
@@ -185,6 +188,18 @@ const walked: readonly Walked[] = [
   },
   { of: "todos", good: {}, names: "prefix", call: todos },
   { of: "notes", good: { scope: "owner", store: memoryNotes() }, names: "scope store prefix", call: notes },
+  {
+    of: "memory",
+    good: { store: processMemory(), scope: "owner" },
+    names: "store scope recall remember prefix",
+    call: memory,
+  },
+  {
+    of: "memory (recall)",
+    good: {},
+    names: "limit maxCharacters",
+    call: (recall) => memory({ store: processMemory(), scope: "owner", recall }),
+  },
   {
     of: "guard",
     good: { input: () => undefined },
@@ -294,5 +309,6 @@ it("arguments other than options are checked too", async () => {
   }
   for (const value of classicValues().filter((one) => typeof one !== "string")) {
     expect(await isTaken("", () => sqliteStores(value as never))).toBe(false);
+    expect(await isTaken("", () => sqliteMemory({ file: value as never }))).toBe(false);
   }
 });

@@ -43,6 +43,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
   "forks a run from a file, whose metadata names the agent file": ["readRunFile"],
   "names where a fork left its origin": ["ForkedFrom"],
   "shows how the stubs of a session were used": ["stubReportOf"],
+  "shows calls through call_tool as calls of the tool that they mean": ["meantCall"],
   "decides a request in the store if no process runs its agent": ["Requests", "verdictsOf"],
   "lists and changes the schedules of a store": ["scheduleOptionsOf", "StoredSchedules"],
   "gives an input to an agent that another process runs": ["storedSteerOf", "SteerMeaning"],
@@ -75,6 +76,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
 
 /** The same for the server, which may import anything from `base`, `errors`, `net` and `redis`: they contain nothing about agents. */
 export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
+  "shows calls through call_tool as calls of the tool that they mean": ["meantCall"],
   "validates stored values with their own schemas": [
     "accountSchema",
     "agentStateJsonSchema",

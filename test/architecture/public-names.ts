@@ -92,7 +92,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/kit": words(`
-    CheckedCall CommandEnd fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict memory memoryNotes moderation
+    artifactFiles CheckedCall CommandEnd deferredTools DeferredToolsOptions fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict
+    memory Memory MemoryKey memoryNotes MemoryOptions MemoryRecall MemoryStore moderation processMemory sqliteMemory SqliteMemory SqliteMemoryOptions
     ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
     ShellToolOptions skills todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
   `),

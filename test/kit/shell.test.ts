@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { createRuntime, defineAgent, textOf } from "../../src/index.ts";
-import { folder, memory, shell, type ShellToolOptions, workspace } from "../../src/kit/index.ts";
+import { artifactFiles, folder, shell, type ShellToolOptions, workspace } from "../../src/kit/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { emptyFolder, resultsOf } from "./kit-runs.ts";
 
@@ -125,7 +125,7 @@ describe("shell()", () => {
     await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(/ESRCH/));
   });
 
-  test("files in memory have no shell", () => {
-    expect(() => workspace(memory(), { shell: true })).toThrow("a workspace of memory() has no shell");
+  test("files that are artifacts have no shell", () => {
+    expect(() => workspace(artifactFiles(), { shell: true })).toThrow("a workspace of artifactFiles() has no shell");
   });
 });

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type AgentTool, defineAgent, memoryStores } from "../../src/index.ts";
-import { folder, memory, workspace, type WorkspaceFiles } from "../../src/kit/index.ts";
+import { artifactFiles, folder, workspace, type WorkspaceFiles } from "../../src/kit/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -11,7 +11,7 @@ import { emptyFolder, resultsOf } from "./kit-runs.ts";
 import { workspaceContract } from "./workspace-files.contract.ts";
 
 workspaceContract("folder()", () => folder(emptyFolder()));
-workspaceContract("memory()", () => memory());
+workspaceContract("artifactFiles()", () => artifactFiles());
 
 const read = (path: string, more: object = {}) => ({ name: "read", arguments: { path, ...more } });
 const write = (path: string, content = "x") => ({ name: "write", arguments: { path, content } });
@@ -135,9 +135,9 @@ test("a hostile pattern is refused without blocking the event loop", async () =>
   expect(longest).toBeLessThan(1_000);
 });
 
-test("files in memory() survive a restart in the stores, and belong to one agent", async () => {
+test("files in artifactFiles() survive a restart in the stores, and belong to one agent", async () => {
   const stores = memoryStores();
-  const equipment = { plugins: [workspace(memory())], runtime: { stores } };
+  const equipment = { plugins: [workspace(artifactFiles())], runtime: { stores } };
   await resultsOf([write("a/b", "kept")], equipment);
   expect(await resultsOf([read("a/b")], equipment)).toEqual(["1\tkept"]);
   const [other] = await resultsOf([read("a/b")], { ...equipment, agentId: "clerk-2" });
@@ -197,9 +197,9 @@ test("effect classes, and a workspace that only reads", () => {
     ({ name, effect }) => `${name} ${effect}`,
   );
   expect(effects).toEqual(["ls none", "read none", "glob none", "grep none", "write keyed", "edit once"]);
-  const internal = workspace(memory()).tools as readonly AgentTool[];
+  const internal = workspace(artifactFiles()).tools as readonly AgentTool[];
   expect(internal.every(({ effect }) => effect === "none")).toBe(true);
-  const reading = workspace(memory(), { write: false, prefix: "docs_" });
+  const reading = workspace(artifactFiles(), { write: false, prefix: "docs_" });
   expect([reading.name, ...(reading.tools?.map(({ name }) => name) ?? [])]).toEqual([
     "docs_workspace",
     "docs_ls",

@@ -1,6 +1,7 @@
 import { spendingByAgent, type Account } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import {
+  meantCall,
   type AgentOverview,
   type AgentRecord,
   DEFAULT_TENANT,
@@ -203,7 +204,7 @@ export function historyLines(messages: readonly Message[], isFull: boolean): str
       ...shown.map((line) => `  ${line}`.trimEnd()),
       ...mediaLines(message),
       ...(left > 0 ? [`  … ${formatNumberOf(left, "more line")}; --full shows all`] : []),
-      ...calls.map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
+      ...calls.map(meantCall).map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
       ...sourceLines(message, isFull),
     ];
   });

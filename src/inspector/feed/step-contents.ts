@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { stableStringify } from "../../base/index.ts";
-import { type AgentRecord, gateToldBy, type Message, textOf } from "../../state/index.ts";
+import { type AgentRecord, gateToldBy, meantCall, type Message, textOf } from "../../state/index.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
 import type { ComparedText, StepContents, StepPage } from "./answers.ts";
 import type { PlacedEntry } from "./journals.ts";
@@ -58,7 +58,7 @@ async function stepsOf(source: RunSource, of: AgentJournal, sight: Visibility): 
     if (entry.type !== "model.requested") continue;
     const end = endOf(entries, place);
     const answer = end && byId.get(end.messageId);
-    const asked = answer?.role === "assistant" ? (answer.toolCalls ?? []) : [];
+    const asked = answer?.role === "assistant" ? (answer.toolCalls ?? []).map(meantCall) : [];
     const prompt = sent.prompt(entry.seq);
     steps.push({
       agentId,

@@ -343,7 +343,7 @@ function settingsOfTurn(
   if (Object.keys(settings).length === 0) return undefined;
   const definition = core.definitions.get(record.definition.name);
   if (definition) {
-    const names = [...definition.tools.tools, ...clientTools].map(({ name }) => name);
+    const names = [...definition.tools.definitions(), ...clientTools].map(({ name }) => name);
     const granted = record.grantedTools;
     const own = granted === null ? names : names.filter((name) => granted.includes(name));
     assertToolOf(settings, own, `executeTurn({ settings }) of agent "${local.key.agentId}": toolChoice`);

@@ -3,6 +3,7 @@ import {
   type AgentRequest,
   type Json,
   type JsonObject,
+  meantCall,
   type Message,
   textOf,
   type TroupeEvent,
@@ -164,11 +165,13 @@ export class RunTranslation {
     const calls = stored?.role === "assistant" ? (stored.toolCalls ?? []) : [];
     return [
       ...answer.responded(text),
-      ...calls.flatMap(({ callId: toolCallId, name, arguments: args }): AgUiEventBody[] => [
-        { type: "TOOL_CALL_START", toolCallId, toolCallName: name, parentMessageId: answer.messageId },
-        ...(args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId, delta: args } as const]),
-        { type: "TOOL_CALL_END", toolCallId },
-      ]),
+      ...calls
+        .map(meantCall)
+        .flatMap(({ callId: toolCallId, name, arguments: args }): AgUiEventBody[] => [
+          { type: "TOOL_CALL_START", toolCallId, toolCallName: name, parentMessageId: answer.messageId },
+          ...(args === "" ? [] : [{ type: "TOOL_CALL_ARGS", toolCallId, delta: args } as const]),
+          { type: "TOOL_CALL_END", toolCallId },
+        ]),
     ];
   }
 

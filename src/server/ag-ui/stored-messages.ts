@@ -3,6 +3,7 @@ import {
   type AgentRecord,
   type Content,
   dataOf,
+  meantCall,
   fileMark,
   type FilePart,
   type Json,
@@ -142,10 +143,12 @@ function shownMessage(message: Message, subagentRunId: string | undefined): AgUi
     const error = message.isError === true ? { error: text } : {};
     return { id, role, toolCallId: message.callId, content: text, ...error, ...owner };
   }
-  const toolCalls = (message.toolCalls ?? []).map(
-    ({ callId, name, arguments: args }) =>
-      ({ id: callId, type: "function", function: { name, arguments: args } }) as const,
-  );
+  const toolCalls = (message.toolCalls ?? [])
+    .map(meantCall)
+    .map(
+      ({ callId, name, arguments: args }) =>
+        ({ id: callId, type: "function", function: { name, arguments: args } }) as const,
+    );
   if (text === "" && toolCalls.length === 0) return undefined;
   return {
     id,

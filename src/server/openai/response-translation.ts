@@ -2,6 +2,7 @@ import {
   type AgentRequest,
   type Json,
   type JsonObject,
+  meantCall,
   type Message,
   type ToolCallRequest,
   textOf,
@@ -169,7 +170,7 @@ export class ResponseTranslation {
   #responded(event: TroupeEventOf<"model.responded">, message: Message | undefined): void {
     this.#used = sum(this.#used, event.usage);
     if (message?.role !== "assistant") return;
-    for (const call of message.toolCalls ?? []) this.#calls.set(call.callId, call);
+    for (const call of message.toolCalls ?? []) this.#calls.set(call.callId, meantCall(call));
     if (event.turnId !== this.#turnId) return;
     const text = this.#answersWhole ? "" : textOf(message.content);
     if (text !== "") this.#said = text;
