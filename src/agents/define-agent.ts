@@ -247,7 +247,7 @@ export function grantedToolOf(tool: AgentTool): AgentDefinition["grantedTools"][
 /** The fields of a tool that the stores keep. */
 export function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
-  return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+  return { name, kind, description, effect, jsonSchema, ...queueOf(tool), ...handoverOf(tool) };
 }
 
 /** The tools on the agent's own context that its history needs. */
@@ -256,6 +256,12 @@ function contextTools(history: HistoryCompiler): readonly AgentTool[] {
   // `elideResults` has no window that could be widened.
   const hasWindow = history.contextWindowSize !== undefined || !isOwnCompiler(history);
   return hasWindow ? internalTools : internalTools.filter(({ name }) => name !== "load_history");
+}
+
+function handoverOf(tool: AgentTool): Pick<SubagentTool, "endsTurn" | "history"> {
+  if (tool.kind !== "function" && tool.kind !== "subagent") return {};
+  const history = tool.kind === "subagent" ? tool.history : undefined;
+  return { ...(tool.endsTurn ? { endsTurn: true } : {}), ...(history ? { history } : {}) };
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -92,6 +92,7 @@ function replaced(tool: AgentTool, stub: ToolStub): Tool {
     needsApproval: own?.needsApproval ?? false,
     ...(own?.approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs: own.approvalExpiresAfterMs }),
     ...(own?.unchecked === undefined ? {} : { unchecked: own.unchecked }),
+    ...((tool.kind === "function" || tool.kind === "subagent") && tool.endsTurn ? { endsTurn: true } : {}),
     parse: (text: string) => tool.parse(text),
     describeCall: (args) => (tool.kind === "function" || tool.kind === "client" ? tool.describeCall(args) : name),
     resolveArguments: (json) => ({ args: copyOfJson(json), redact: nothingToRedact }),

@@ -22,6 +22,9 @@ const storedToolSchema = z.object({
   effect: effectClassSchema,
   jsonSchema: jsonObjectSchema,
   queue: optionalTextSchema,
+  endsTurn: z.literal(true).optional(),
+  /** What a subagent sees of its parent besides its input. */
+  history: z.literal("conversation").optional(),
 });
 
 const storedModelSchema = z.object({

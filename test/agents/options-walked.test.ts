@@ -26,7 +26,18 @@ import {
   elideResults,
   windowHistory,
 } from "../../src/index.ts";
-import { guard, memory, memoryNotes, moderation, notes, piiGuard, shell, todos, tripwire, workspace } from "../../src/kit/index.ts";
+import {
+  guard,
+  memory,
+  memoryNotes,
+  moderation,
+  notes,
+  piiGuard,
+  shell,
+  todos,
+  tripwire,
+  workspace,
+} from "../../src/kit/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { redisStores } from "../../src/stores/redis.ts";
@@ -73,7 +84,7 @@ const walked: readonly Walked[] = [
     of: "defineTool",
     good: { name: "look", description: "Looks.", parameters, execute: () => "" },
     names:
-      "name description parameters effect execute reconcile needsApproval approvalExpiresAfterMs describeCall auth secrets queue priority timeoutMs concurrency maxAttempts maxOutputCharacters maxArgumentBytes",
+      "name description parameters effect execute reconcile needsApproval approvalExpiresAfterMs describeCall auth endsTurn secrets queue priority timeoutMs concurrency maxAttempts maxOutputCharacters maxArgumentBytes",
     call: defineTool,
   },
   {
@@ -86,7 +97,7 @@ const walked: readonly Walked[] = [
   {
     of: "subagent",
     good: {},
-    names: "name description parameters input budget policy mode onEnd",
+    names: "name description parameters input budget policy mode onEnd endsTurn history",
     call: (options) => subagent(child, options),
   },
   {
