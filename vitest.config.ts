@@ -7,6 +7,7 @@ import { repositoryRoot, sourceCondition } from "./scripts/run-command.ts";
 /** What takes longest, longest first: begun at the end, one of them would keep one core busy and leave the others idle. */
 const longest = [
   "chaos/redis.full",
+  "chaos/postgres.full",
   "e2e/watched-processes",
   "site/built-site",
   "browser/site",
@@ -27,6 +28,7 @@ const longest = [
   "e2e/cli-run",
   "e2e/cli-store",
   "stores/redis",
+  "stores/postgres",
   "runtime/ports-foreign",
   "runtime/spawn-lines",
   "runtime/faults-size",

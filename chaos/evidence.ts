@@ -2,14 +2,14 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TreeEvidence, treesIn } from "../src/testing/simulation/evidence.ts";
-import { isOnRedis, storesAt } from "./stores-at.ts";
+import { isOnServer, storesAt } from "./stores-at.ts";
 
 /**
  * Reads the data that a dead process left. A file is copied first: opening it repairs it, which is the next process's task.
  * Returns an empty list if there is no store yet.
  */
 export async function evidenceOf(place: string): Promise<TreeEvidence[]> {
-  return isOnRedis(place) ? await treesAt(place) : await evidenceOfFile(place);
+  return isOnServer(place) ? await treesAt(place) : await evidenceOfFile(place);
 }
 
 async function evidenceOfFile(storePath: string): Promise<TreeEvidence[]> {

@@ -1,5 +1,5 @@
 /** Kinds of stores on which a scenario can run. */
-export const storeKinds = ["sqlite", "redis", "memory"] as const;
+export const storeKinds = ["sqlite", "redis", "postgres", "memory"] as const;
 export type StoreKind = (typeof storeKinds)[number];
 
 /** Options of a scenario's run. */

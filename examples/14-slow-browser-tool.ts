@@ -1,6 +1,7 @@
 // A slow tool on its own queue: two concurrent pages, at most eight started per second, however many agents call it. Calls
 // never run in the agent's own code path. By default everything runs in one process; with REDIS_URL=redis://127.0.0.1:6379
-// the calls go over Redis, and any other process with this agent that works on the queue "browser" can run them.
+// the calls go over Redis, and any other process with this agent that works on the queue "browser" can run them. With
+// POSTGRES_URL=postgres://127.0.0.1/agents too, the agents are in Postgres, and Redis only has the queues.
 import { setTimeout as delay } from "node:timers/promises";
 import { createRuntime, defineAgent, defineTool, type Queues, type Stores, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
@@ -52,22 +53,24 @@ const scout = defineAgent({
   }),
 });
 
-/** The stores and queues: in this process, or in a Redis that other processes share. */
-async function places(url: string | undefined): Promise<{ stores?: Stores; queues?: Queues }> {
-  if (url === undefined) return {};
-  const [{ redisStores }, { bullmqQueues }] = [
-    await import("troupe/stores/redis"),
-    await import("troupe/queues/bullmq"),
-  ];
-  return {
-    stores: redisStores({ url, prefix: "example-14:" }),
-    queues: bullmqQueues({ url, prefix: "example-14:queue:" }),
-  };
+/** The stores and queues: in this process, or in servers that other processes share. The queues need a Redis. */
+async function places({ REDIS_URL: redis, POSTGRES_URL: postgres }: NodeJS.ProcessEnv) {
+  const found: { stores?: Stores; queues?: Queues } = {};
+  if (postgres !== undefined) {
+    const { postgresStores } = await import("troupe/stores/postgres");
+    found.stores = postgresStores({ url: postgres, schema: "example_14" });
+  }
+  if (redis === undefined) return found;
+  const { redisStores } = await import("troupe/stores/redis");
+  const { bullmqQueues } = await import("troupe/queues/bullmq");
+  found.stores ??= redisStores({ url: redis, prefix: "example-14:" });
+  found.queues = bullmqQueues({ url: redis, prefix: "example-14:queue:" });
+  return found;
 }
 
 const runtime = await createRuntime({
   agents: [scout],
-  ...(await places(process.env["REDIS_URL"])),
+  ...(await places(process.env)),
   work: { queues: { browser: { concurrency: 2, rateLimit: { max: 8, perMs: 1_000 } } } },
 });
 const agent = await runtime.agent("scout");

@@ -8,10 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { memoryStores } from "troupe";
+import { postgresStores } from "troupe/stores/postgres";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { playTeam } from "../test/support/fixture-team.ts";
 import { exportedTrees, fixtureFolder } from "../test/support/fixture-files.ts";
+import { dumpOf as dumpOfPostgres } from "../test/support/postgres-dump.ts";
+import { PostgresServer } from "../test/support/postgres-server.ts";
 import { dumpOf } from "../test/support/redis-dump.ts";
 import { RedisServer } from "../test/support/redis-server.ts";
 
@@ -37,6 +40,15 @@ async function writeRedis(file: string): Promise<void> {
   writeFileSync(file, dump.replace(/(\\"bootId\\":\\")[^\\]*/g, "$1fixture"));
 }
 
+async function writePostgres(file: string): Promise<void> {
+  const server = await PostgresServer.start();
+  await playTeam(postgresStores({ url: server.url }));
+  const dump = await dumpOfPostgres(server, "troupe");
+  // Remove data about the machine that writes the fixture.
+  writeFileSync(file, gzipSync(dump.replace(/(\\"bootId\\":\\")[^\\]*/g, "$1fixture")));
+  await server.stop();
+}
+
 async function writeTrees(file: string): Promise<void> {
   const stores = memoryStores();
   await playTeam(stores);
@@ -46,6 +58,7 @@ async function writeTrees(file: string): Promise<void> {
 mkdirSync(fixtureFolder, { recursive: true });
 await writeSqlite(join(fixtureFolder, "team.db.gz"));
 await writeRedis(join(fixtureFolder, "redis.jsonl"));
+await writePostgres(join(fixtureFolder, "postgres.jsonl.gz"));
 await writeTrees(join(fixtureFolder, "trees.json.gz"));
 process.stdout.write(`${fixtureFolder}\n`);
 // The teams' work in flight never ends, so exit explicitly.

@@ -9,7 +9,10 @@ import { repositoryRoot, sourceCondition } from "./run-command.ts";
  * has all imports of its sources that no earlier shelf has. Rolldown places the rest.
  */
 const shelves: readonly { readonly name: string; readonly sources: readonly string[] }[] = [
-  { name: "errors", sources: ["errors/troupe-error.ts", "base/file-errors.ts", "base/shell-word.ts"] },
+  {
+    name: "errors",
+    sources: ["errors/troupe-error.ts", "base/file-errors.ts", "base/shell-word.ts", "base/optional-package.ts"],
+  },
   { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts"] },
   { name: "runtime", sources: ["index.ts"] },
   { name: "database-path", sources: ["stores/sqlite/sqlite-path.ts"] },

@@ -57,13 +57,14 @@ if (events.join() !== "tool.failed,tool.completed") throw new Error("the calls o
 `;
 }
 
-/** Errors for missing Redis packages name the package. */
+/** Errors for missing packages of Redis, Postgres and protocols name the package. */
 export const optionalPackagesProgram = `
 import { createRuntime, defineAgent, run } from "troupe";
 import { remoteAgent } from "troupe/a2a";
 import { mcp } from "troupe/mcp";
 import { mcpSurface } from "troupe/mcp/server";
 import { bullmqQueues } from "troupe/queues/bullmq";
+import { postgresStores } from "troupe/stores/postgres";
 import { redisStores } from "troupe/stores/redis";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { scriptedModel } from "troupe/testing";
@@ -72,6 +73,7 @@ const url = "redis://127.0.0.1:1";
 const messages = [];
 for (const options of [
   { stores: redisStores({ url }) },
+  { stores: postgresStores({ url: "postgres://127.0.0.1:1/none" }) },
   { stores: sqliteStores("./agents.db"), queues: bullmqQueues({ url }) },
 ]) {
   await createRuntime({ agents: [], ...options }).catch((error) => messages.push(error.message));

@@ -23,6 +23,7 @@ export const lazyModules: readonly string[] = [
   "minisearch",
   "node:sqlite",
   "openai",
+  "pg",
   "picomatch",
   "undici",
   "yaml",

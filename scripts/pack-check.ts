@@ -196,7 +196,7 @@ async function checkPrograms(): Promise<void> {
   }
   const missing = await evaluate("Without the optional packages", optionalPackagesProgram);
   if (
-    !/npm install ioredis\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b[^]*npm install @modelcontextprotocol\/client\b[^]*npm install @modelcontextprotocol\/server\b/.test(
+    !/npm install ioredis\b[^]*npm install pg\b[^]*npm install bullmq ioredis\b[^]*npm install @a2a-js\/sdk\b[^]*npm install @modelcontextprotocol\/client\b[^]*npm install @modelcontextprotocol\/server\b/.test(
       missing.stdout,
     )
   ) {

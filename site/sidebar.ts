@@ -49,7 +49,7 @@ export function sidebar(): SidebarItem[] {
       "react",
       "state",
     ]),
-    group("Serving", ["serving", "client", "openai", "ag-ui", "a2a", "mcp-server"]),
+    group("Serving", ["serving", "client", "openai", "ai-sdk", "ag-ui", "a2a", "mcp-server"]),
     examples(),
     ...otherFrameworks(),
     reference(),

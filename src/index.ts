@@ -128,7 +128,11 @@ export {
   type UseByModel,
 } from "./budget/index.ts";
 export type { PriceTable } from "./model/index.ts";
-export type { LimitStop, Spending, TurnSpending } from "./runtime/index.ts";
+export type {
+  LimitStop,
+  Spending,
+  TurnSpending,
+} from "./runtime/index.ts";
 export type { StopReason, StopSignal, Usage } from "./state/index.ts";
 
 // Delete

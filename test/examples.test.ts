@@ -5,6 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { repositoryRoot } from "../scripts/run-command.ts";
 import { every, rows } from "./support/full.ts";
 import { runOffline } from "./support/programs.ts";
+import { PostgresServer, postgresProgram } from "./support/postgres-server.ts";
 import { RedisServer, redisProgram } from "./support/redis-server.ts";
 
 const folder = join(repositoryRoot, "examples");
@@ -41,6 +42,24 @@ test.skipIf(!redisProgram)("what goes over Redis in an example does so where the
     client.disconnect();
   } finally {
     await server.stop();
+  }
+});
+
+test.skipIf(!redisProgram || !postgresProgram)("the same with agents in Postgres, beside queues in Redis", async () => {
+  const [redis, postgres] = await Promise.all([RedisServer.start(), PostgresServer.start()]);
+  try {
+    const program = `REDIS_URL=${redis.url} POSTGRES_URL=${postgres.url} exec node "$0"`;
+    const result = await runOffline("bash", ["-c", program, join(folder, "14-slow-browser-tool.ts")], directory);
+    expect(result.ok, result.output).toBe(true);
+    expect(result.stdout).toMatch(/^Seen: Allotment society; .*\nAt most 2 pages were open at a time\.\n$/m);
+    const client = redis.client();
+    expect(await client.keys("*example-14:queue:browser*")).not.toEqual([]);
+    expect(await client.keys("example-14:{*")).toEqual([]);
+    client.disconnect();
+    expect(await postgres.query("SELECT name, status FROM example_14.team")).toMatchObject([{ name: "scout" }]);
+  } finally {
+    await redis.stop();
+    await postgres.stop();
   }
 });
 

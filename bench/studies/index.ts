@@ -18,6 +18,7 @@ export interface ListedStudy {
   readonly lacks?: () => Promise<string | undefined>;
 }
 
+const lacksPostgres = async () => (await import("../ours/open-stores.ts")).lacksPostgres();
 const lacksRedis = async () => (await import("../ours/open-stores.ts")).lacksRedis();
 
 const agents = { full: 8, quick: 4 };
@@ -53,8 +54,13 @@ export const studies: readonly ListedStudy[] = [
   },
   {
     name: "redis-turn",
-    load: async () => (await import("./redis-turn.ts")).redisTurn,
+    load: async () => (await import("./turns-on-servers.ts")).redisTurn,
     lacks: lacksRedis,
+  },
+  {
+    name: "postgres-turn",
+    load: async () => (await import("./turns-on-servers.ts")).postgresTurn,
+    lacks: lacksPostgres,
   },
   {
     name: "redis-traffic",

@@ -25,6 +25,7 @@ const WORKERS = 3;
 /** Time between two kills, in milliseconds. */
 const SHORTEST_GAP_MS = 300;
 const LONGEST_GAP_MS = 1_500;
+const size = { workers: WORKERS, agents: 20, calls: 8, leaseMs: LEASE_MS } as const;
 /** A turn that takes longer is lost. */
 const LOST_MS = 120_000;
 
@@ -33,7 +34,7 @@ export const f1: ChaosScenario = {
   name: "F1",
   title:
     "SIGKILL of workers at random moments: no turn lost, none committed twice, none without an owner after 3 leases",
-  on: ["redis"],
+  on: ["redis", "postgres"],
   run: runKilledWorkers,
 };
 
@@ -46,7 +47,7 @@ export interface Sent {
 export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, short, folder, progress } = options;
   const kills = options.rounds ?? (short ? SHORT_KILLS : KILLS);
-  return await withWorkers(folder, { workers: WORKERS, agents: 20, calls: 8, leaseMs: LEASE_MS }, async (stage) => {
+  return await withWorkers(folder, { ...size, stores: options.stores }, async (stage) => {
     const random = seededRandom(seed);
     const sent: Sent[] = [];
     let begun = 0;

@@ -27,7 +27,7 @@ export const f2: ChaosScenario = {
   name: "F2",
   title:
     "SIGKILL at each fault point; keyed calls have one effect, once calls at most one, nothing committed is repeated",
-  on: ["sqlite", "redis"],
+  on: ["sqlite", "redis", "postgres"],
   run: (options) =>
     runFaults(
       "F2",

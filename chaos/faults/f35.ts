@@ -1,24 +1,24 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { withRedis } from "../ground.ts";
+import { withPostgres, withRedis } from "../ground.ts";
 import type { Failure, PlayedResult } from "../programs/audit.ts";
 import type { Batch } from "../programs/batch.ts";
 import { playKilled, Processes } from "../programs/lanes.ts";
 import { reproduce, shrink, testOf } from "../programs/shrink.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
-import { redisPlace } from "../stores-at.ts";
+import { postgresPlace, redisPlace } from "../stores-at.ts";
 
 const ROUNDS = 10_000;
 const SHORT_ROUNDS = 72;
 /** Programs per store, and how many of them are played concurrently. */
-const BATCH = { sqlite: 100, redis: 50, memory: 100 } as const;
+const BATCH = { sqlite: 100, redis: 50, postgres: 50, memory: 100 } as const;
 const SHORT_BATCH = 24;
 const WIDTH = 40;
 /** The same for programs whose turns run in workers, which must keep sending heartbeats. */
 const QUEUED_WIDTH = 16;
 /** Concurrent batches. */
-const LANES = { sqlite: 2, redis: 3, memory: 2 } as const;
+const LANES = { sqlite: 2, redis: 3, postgres: 3, memory: 2 } as const;
 const LARGEST_SEED = 2 ** 30;
 /** The run stops after this many failed programs. */
 const ENOUGH_FAILURES = 3;
@@ -30,7 +30,7 @@ const MINUTE_MS = 60_000;
 export const f35: ChaosScenario = {
   name: "F35",
   title: "random programs, and a SIGKILL every few seconds: all predictions of a model hold, and no agent is stuck",
-  on: ["sqlite", "redis", "memory"],
+  on: ["sqlite", "redis", "postgres", "memory"],
   run: runPrograms,
 };
 
@@ -59,6 +59,15 @@ export async function runPrograms(options: ChaosOptions): Promise<ChaosReport> {
     if (stores === "sqlite") {
       const player = playAt((index) => join(options.folder, `batch-${index}.db`));
       return await report(options, player, processes.complaints);
+    }
+    if (stores === "postgres") {
+      return await withPostgres(({ url }) =>
+        report(
+          options,
+          playAt((index) => postgresPlace(url, `batch-${index}`)),
+          processes.complaints,
+        ),
+      );
     }
     return await withRedis({}, ({ url }) =>
       report(

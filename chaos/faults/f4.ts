@@ -8,7 +8,7 @@ const SHORT_ROUNDS = 4;
 export const f4: ChaosScenario = {
   name: "F4",
   title: "event loop of an owner blocked for 2 leases while two others want its agents: as F3, one owner at a time",
-  on: ["redis", "sqlite"],
+  on: ["redis", "sqlite", "postgres"],
   run: (options) => {
     const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
     return runStalls(options, { name: "F4", rounds, leases: 2, how: "blocked" });

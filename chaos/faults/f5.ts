@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { cutLogs, logSizes } from "../../test/support/redis-log.ts";
-import { type Disturbance, runLoad, type Scene } from "../load/run-load.ts";
+import { type Disturbance, type LoadServer, onPostgres, runLoad, runLoadOn, type Scene } from "../load/run-load.ts";
 import type { ChaosScenario } from "../scenario.ts";
 import { steadyNow } from "../witness.ts";
 
@@ -13,8 +13,8 @@ const LONGEST_ABSENCE_MS = 200;
 /** Longest period of writes that `appendfsync everysec` may lose, in milliseconds. */
 const LONGEST_UNSYNCED_MS = 1_000;
 
-/** Kills Redis under load and restarts it from its log, which is synced with every write. */
-const killed: Omit<Disturbance, "rounds"> = {
+/** Kills the server under load and restarts it from its log, which is synced with every write. */
+const killed: Omit<Disturbance<LoadServer>, "rounds"> = {
   name: "F5",
   roundsABatch: ROUNDS_A_BATCH,
   mayRefuse: true,
@@ -47,7 +47,7 @@ const forgetful: Omit<Disturbance, "rounds"> = {
   },
 };
 
-async function startAgain({ server, random, restarts }: Scene): Promise<void> {
+async function startAgain({ server, random, restarts }: Scene<LoadServer>): Promise<void> {
   await delay(random.between(SHORTEST_ABSENCE_MS, LONGEST_ABSENCE_MS));
   restarts.push(steadyNow());
   await server.launch();
@@ -56,9 +56,13 @@ async function startAgain({ server, random, restarts }: Scene): Promise<void> {
 /** A round is one kill. */
 export const f5: ChaosScenario = {
   name: "F5",
-  title: "Redis SIGKILL and restart with appendfsync always, under load: no acknowledged write lost, none half-written",
-  on: ["redis"],
-  run: (options) => runLoad(options, { ...killed, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
+  title:
+    "Redis or Postgres SIGKILL and restart, every write synced, under load: no acknowledged write lost, none half-written",
+  on: ["redis", "postgres"],
+  run: (options) => {
+    const disturbance = { ...killed, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) };
+    return options.stores === "postgres" ? runLoadOn(options, disturbance, onPostgres) : runLoad(options, disturbance);
+  },
 };
 
 /** A round is one kill. */

@@ -32,8 +32,9 @@ const filled: Omit<Disturbance, "rounds"> = {
   roundsABatch: ROUNDS_A_BATCH,
   mayRefuse: true,
   disturb: async (scene) => {
-    const { client, random } = scene;
+    const { server, random } = scene;
     await delay(random.between(20, LONGEST_WORK_MS));
+    const client = server.client();
     const used = Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1]);
     await client.config("SET", "maxmemory", String(used + random.between(0, MOST_ROOM)));
     await delay(random.next() < LONG_SHARE ? LONG_FULL_MS : random.between(50, LONGEST_FULL_MS));
@@ -41,6 +42,7 @@ const filled: Omit<Disturbance, "rounds"> = {
     await client.config("SET", "maxmemory", "1mb");
     const faults = await refusalFaults(scene);
     await client.config("SET", "maxmemory", "0");
+    client.disconnect();
     return faults;
   },
 };

@@ -14,11 +14,13 @@ const cut: Omit<Disturbance, "rounds"> = {
   name: "F9",
   roundsABatch: ROUNDS_A_BATCH,
   mayRefuse: false,
-  disturb: async ({ client, random }) => {
+  disturb: async ({ server, random }) => {
     await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
     const what = random.pick(["scripts", "commands", "listeners"]);
+    const client = server.client();
     if (what === "scripts") await client.script("FLUSH");
     else await client.call("CLIENT", "KILL", "TYPE", what === "commands" ? "normal" : "pubsub", "SKIPME", "yes");
+    client.disconnect();
     return [];
   },
 };

@@ -29,7 +29,7 @@ const LONGEST_STOP_MS = 2_500;
 export const fight: ChaosScenario = {
   name: "FIGHT",
   title: "two processes fight over 200 agents for a minute, stopped now and then: one owner each at any time",
-  on: ["redis", "sqlite"],
+  on: ["redis", "sqlite", "postgres"],
   run: (options) => runFight(options, { agents: AGENTS, lanes: LANES }),
 };
 

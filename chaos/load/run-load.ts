@@ -1,22 +1,40 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Redis } from "ioredis";
 import type { RedisServer } from "../../test/support/redis-server.ts";
 import { withServers } from "../faults/f2.ts";
 import type { Stage } from "../faults/f2-round.ts";
-import { withRedis } from "../ground.ts";
+import { withPostgres, withRedis } from "../ground.ts";
 import { LineReader, readLines } from "../line-log.ts";
 import { jsonLinesOf, runProcess } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
-import { redisPlace } from "../stores-at.ts";
+import { postgresPlace, redisPlace } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
 import { auditLoad, type Load, type LoadEnd } from "./audit.ts";
 import type { LoadLine, LoadOrders } from "./worker.ts";
 
-/** A disturbance of Redis while two processes use it. */
-export interface Disturbance {
+/** A server that can be killed and started again. */
+export interface LoadServer {
+  kill(): Promise<void>;
+  launch(): Promise<void>;
+}
+
+/** Starts the server of a batch, with the location of its stores, for `storesAt`. */
+export type WithServer<Server extends LoadServer> = <Found>(
+  options: { readonly folder: string; readonly settings: readonly string[] },
+  run: (server: Server, place: string) => Promise<Found>,
+) => Promise<Found>;
+
+const onRedis: WithServer<RedisServer> = (options, run) =>
+  withRedis(options, (server) => run(server, redisPlace(server.url, "load:")));
+
+/** Always syncs its writes. */
+export const onPostgres: WithServer<LoadServer> = (_, run) =>
+  withPostgres((server) => run(server, postgresPlace(server.url, "load")));
+
+/** A disturbance of Redis, or of another server, while two processes use it. */
+export interface Disturbance<Server extends LoadServer = RedisServer> {
   readonly name: string;
   readonly rounds: number;
   /** After this many rounds all work is finished and audited. The next batch has a new Redis. */
@@ -30,13 +48,11 @@ export interface Disturbance {
   /** Timeout of the processes' stores. Default: the default of `storesAt`. */
   readonly timeoutMs?: number | undefined;
   /** Disturbs once. Returns violations that it found itself. */
-  disturb(scene: Scene): Promise<readonly string[]>;
+  disturb(scene: Scene<Server>): Promise<readonly string[]>;
 }
 
-export interface Scene {
-  readonly server: RedisServer;
-  /** A separate connection of the run. */
-  readonly client: Redis;
+export interface Scene<Server extends LoadServer = RedisServer> {
+  readonly server: Server;
   readonly random: SeededRandom;
   /** Round number from 0, over all batches. */
   readonly round: number;
@@ -57,7 +73,15 @@ const STUCK_MS = 120_000;
 export const LOAD_LEASE_MS = 2_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
-export async function runLoad(options: ChaosOptions, disturbance: Disturbance): Promise<ChaosReport> {
+export function runLoad(options: ChaosOptions, disturbance: Disturbance): Promise<ChaosReport> {
+  return runLoadOn(options, disturbance, onRedis);
+}
+
+export async function runLoadOn<Server extends LoadServer>(
+  options: ChaosOptions,
+  disturbance: Disturbance<Server>,
+  withServer: WithServer<Server>,
+): Promise<ChaosReport> {
   const { name, rounds, roundsABatch } = disturbance;
   const random = seededRandom(options.seed);
   const batches: (Load & { readonly violations: readonly string[] })[] = [];
@@ -66,8 +90,8 @@ export async function runLoad(options: ChaosOptions, disturbance: Disturbance): 
     mkdirSync(folder);
     const last = Math.min(rounds, done + roundsABatch);
     const batch = await withServers(folder, (servers) =>
-      withRedis({ folder, settings: disturbance.settings ?? [] }, (server) =>
-        runBatch({ folder, servers, server, disturbance, random }, done, last),
+      withServer({ folder, settings: disturbance.settings ?? [] }, (server, place) =>
+        runBatch({ folder, servers, server, place, disturbance, random }, done, last),
       ),
     );
     batches.push(batch);
@@ -93,16 +117,17 @@ export async function runLoad(options: ChaosOptions, disturbance: Disturbance): 
   );
 }
 
-interface Batch {
+interface Batch<Server extends LoadServer> {
   readonly folder: string;
   readonly servers: Pick<Stage, "ledger" | "model">;
-  readonly server: RedisServer;
-  readonly disturbance: Disturbance;
+  readonly server: Server;
+  readonly place: string;
+  readonly disturbance: Disturbance<Server>;
   readonly random: SeededRandom;
 }
 
-async function runBatch({ folder, servers, server, disturbance, random }: Batch, from: number, to: number) {
-  const place = redisPlace(server.url, "load:");
+async function runBatch<Server extends LoadServer>(batch: Batch<Server>, from: number, to: number) {
+  const { folder, servers, server, place, disturbance, random } = batch;
   const stopFile = join(folder, "stop");
   const paths = WORKERS.map((name) => join(folder, `${name}.jsonl`));
   const ordersOf = (name: string, witness: string): LoadOrders => ({
@@ -123,17 +148,15 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
   );
   // A worker that has exited never works again; the audit reports why.
   await Promise.all(runs.map((run, index) => Promise.race([atWork[index]?.promise, run])));
-  const client = server.client();
   const violations: string[] = [];
   const restarts: number[] = [];
   const witnesses = paths.map((path) => new LineReader<WitnessLine>(path));
   for (let round = from; round < to; round += 1) {
-    const found = await disturbance.disturb({ server, client, random, round, folder, place, restarts, witnesses });
+    const found = await disturbance.disturb({ server, random, round, folder, place, restarts, witnesses });
     violations.push(...found.map((text) => `round ${round + 1}: ${text}`));
   }
   writeFileSync(stopFile, "");
   const ends = await Promise.all(runs);
-  client.disconnect();
   for (const [index, { stderr }] of ends.entries()) writeFileSync(join(folder, `${WORKERS[index]}.stderr`), stderr);
   const { mayRefuse, mayLose = false } = disturbance;
   const processes = ends.map((end, index) => ({ end, lines: readLines<WitnessLine>(paths[index] ?? "") }));

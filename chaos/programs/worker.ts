@@ -98,7 +98,7 @@ function startOf(lines: readonly WorldLine[]): number | undefined {
 
 /** The stores and queues. Loads BullMQ only if the queues are shared, because loading takes time. */
 async function placeAt(): Promise<Pick<RuntimeOptions, "queues"> & { stores: Stores }> {
-  if (!place.startsWith("redis:")) return { stores: sqliteStores(place) };
+  if (!/^(?:redis|postgres):/.test(place)) return { stores: sqliteStores(place) };
   const { storesAt } = await import("../stores-at.ts");
   if (role === "all") return { stores: storesAt(place) };
   const { queuesAt } = await import("../workers/queues-at.ts");

@@ -4,9 +4,10 @@ import type { RedisServer } from "../../test/support/redis-server.ts";
 import { createRuntime, type Runtime } from "../../src/index.ts";
 import { withServers } from "../faults/f2.ts";
 import type { Stage } from "../faults/f2-round.ts";
-import { withRedis } from "../ground.ts";
+import { withPostgres, withRedis } from "../ground.ts";
 import { readLines } from "../line-log.ts";
-import { redisPlace, storesAt } from "../stores-at.ts";
+import type { StoreKind } from "../scenario.ts";
+import { postgresPlace, redisPlace, storesAt } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
 import type { Fault } from "../worker-process.ts";
 import { WorkerPool } from "./pool.ts";
@@ -26,6 +27,8 @@ export interface StageSize {
   readonly nextFault?: (() => Fault | undefined) | undefined;
   /** Number of the crowd's children. */
   readonly crowd?: number | undefined;
+  /** `postgres`: the stores are there, beside the Redis of the queues. Default: all in Redis. */
+  readonly stores?: StoreKind | undefined;
 }
 
 /** Worker processes on their own Redis, and a client in this process that runs no agents. */
@@ -46,18 +49,29 @@ export async function withWorkers<Found>(
   size: StageSize,
   run: (stage: WorkersStage) => Promise<Found>,
 ): Promise<Found> {
+  if (size.stores !== "postgres") return await withStage(folder, size, run);
+  return await withPostgres(({ url }) => withStage(folder, { ...size, place: postgresPlace(url, "workers") }, run));
+}
+
+/** `place`: the location of the stores. Default: beside the queues. */
+async function withStage<Found>(
+  folder: string,
+  size: StageSize & { readonly place?: string },
+  run: (stage: WorkersStage) => Promise<Found>,
+): Promise<Found> {
   mkdirSync(folder, { recursive: true });
   const { leaseMs, agents, calls, isWitnessed = true, crowd } = size;
   return await withServers(folder, (servers) =>
     withRedis({}, async (server) => {
-      const place = redisPlace(server.url, "workers:");
+      const queuesPlace = redisPlace(server.url, "workers:");
+      const { place = queuesPlace } = size;
       const [ledger, model] = [servers.ledger.address, servers.model.address];
       const looking = server.client();
       const ordersOf = (index: number): WorkerOrders => {
         const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
         return {
           store: place,
-          queues: place,
+          queues: queuesPlace,
           ledger,
           model,
           leaseMs,
@@ -71,13 +85,13 @@ export async function withWorkers<Found>(
       const pool = new WorkerPool({
         program: "workers/worker.ts",
         ordersOf,
-        takenBy: (pid) => takenBy(looking, place, pid),
+        takenBy: (pid) => takenBy(looking, queuesPlace, pid),
         nextFault: size.nextFault,
       });
       const client = await createRuntime({
         agents: queuedTeam(ledger, model, crowd),
         stores: storesAt(place),
-        queues: queuesAt(place, leaseMs),
+        queues: queuesAt(queuesPlace, leaseMs),
         role: "client",
         leaseMs,
       });

@@ -1,4 +1,5 @@
-// Serves chat.tsx and the API that it calls. In a clone of the repository:
+// Serves three pages and the protocols that they speak: chat.tsx at /, use-chat.tsx (AI SDK) at /use-chat, ag-ui.tsx at /http-agent.
+// In a clone of the repository:
 //
 //     npm run example examples/browser/serve.ts
 import { randomBytes } from "node:crypto";
@@ -7,6 +8,8 @@ import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { createRuntime, defineAgent, defineTool, type Runtime, textOf } from "troupe";
 import {
+  agUiSurface,
+  aiSdkSurface,
   apiSurface,
   type Identity,
   jsonFailure,
@@ -47,54 +50,67 @@ function authenticate(request: Request): Identity | null {
   return session === undefined ? null : (sessions.get(session) ?? null);
 }
 
-/** The page and its script. Loading the page logs the visitor in as a new user; a real app has a login form. */
+/** The pages and their scripts, by path. */
+const pages = { "": "chat", "use-chat": "use-chat", "http-agent": "ag-ui" } as const;
+type Script = (typeof pages)[keyof typeof pages];
+
+/** The pages and their scripts. Loading a page logs the visitor in as a new user; a real app has a login form. */
 async function pageSurface(): Promise<Surface> {
-  const [html, script] = await Promise.all([readFile(join(import.meta.dirname, "index.html"), "utf8"), bundled()]);
-  return {
-    name: "page",
-    paths: ["/"],
-    failure: jsonFailure,
-    routes: [
-      route({
-        id: "page",
-        method: "GET",
-        path: "/",
-        access: "public",
-        summary: "The page.",
-        responses: { 200: { description: "The page.", media: "text/html" } },
-        handle: ({ request }) => {
-          const headers = new Headers({ "content-type": "text/html; charset=utf-8" });
-          if (authenticate(request) === null) {
-            const session = randomBytes(32).toString("base64url");
-            sessions.set(session, { userId: `visitor-${sessions.size + 1}`, scopes: [] });
-            // Behind TLS add Secure.
-            headers.set("set-cookie", `session=${session}; Path=/; HttpOnly; SameSite=Strict`);
-          }
-          return new Response(html, { headers });
-        },
-      }),
-      route({
-        id: "script",
-        method: "GET",
-        path: "/chat.js",
-        access: "public",
-        summary: "The page's script.",
-        responses: { 200: { description: "The script.", media: "text/javascript" } },
-        handle: () => new Response(script, { headers: { "content-type": "text/javascript; charset=utf-8" } }),
-      }),
-    ],
-  };
+  const html = await readFile(join(import.meta.dirname, "index.html"), "utf8");
+  const shown = Object.entries(pages).flatMap(([path, script]) => [
+    route({
+      id: `page of ${script}`,
+      method: "GET",
+      path: `/${path}`,
+      access: "public",
+      summary: "The page.",
+      responses: { 200: { description: "The page.", media: "text/html" } },
+      handle: ({ request }) => {
+        const headers = new Headers({ "content-type": "text/html; charset=utf-8" });
+        if (authenticate(request) === null) {
+          const session = randomBytes(32).toString("base64url");
+          sessions.set(session, { userId: `visitor-${sessions.size + 1}`, scopes: [] });
+          // Behind TLS add Secure.
+          headers.set("set-cookie", `session=${session}; Path=/; HttpOnly; SameSite=Strict`);
+        }
+        return new Response(html.replace("/chat.js", `/${script}.js`), { headers });
+      },
+    }),
+    route({
+      id: `script of ${script}`,
+      method: "GET",
+      path: `/${script}.js`,
+      access: "public",
+      summary: "The page's script.",
+      responses: { 200: { description: "The script.", media: "text/javascript" } },
+      handle: async () =>
+        new Response(await bundled(script), { headers: { "content-type": "text/javascript; charset=utf-8" } }),
+    }),
+  ]);
+  return { name: "page", paths: ["/"], failure: jsonFailure, routes: shown };
 }
 
-/** Bundles the page's script into one file; any bundler works. */
-export async function bundled(): Promise<string> {
+const bundles = new Map<Script, Promise<string>>();
+
+/** A page's script in one file; any bundler works. */
+export function bundled(script: Script = "chat"): Promise<string> {
+  const known = bundles.get(script) ?? bundleOf(script);
+  bundles.set(script, known);
+  return known;
+}
+
+async function bundleOf(script: Script): Promise<string> {
   const bundle = await rolldown({
-    input: join(import.meta.dirname, "chat.tsx"),
+    input: join(import.meta.dirname, `${script}.tsx`),
     platform: "browser",
     // Inside the repository, this condition maps `troupe` to its sources; elsewhere it is unknown and has no effect.
     resolve: { conditionNames: ["troupe-source", "browser", "import", "default"] },
     transform: { jsx: { runtime: "automatic" }, define: { "process.env.NODE_ENV": '"development"' } },
     tsconfig: false,
+    // "use client" of React packages has no meaning in a bundle for browsers.
+    onLog: (level, log, pass) => {
+      if (log.code !== "MODULE_LEVEL_DIRECTIVE") pass(level, log);
+    },
   });
   const { output } = await bundle.generate({ format: "esm", codeSplitting: false });
   await bundle.close();
@@ -102,7 +118,8 @@ export async function bundled(): Promise<string> {
 }
 
 export async function serveChat(runtime: Runtime): Promise<RuntimeServer> {
-  return serveRuntime(runtime, { authenticate, surfaces: [apiSurface(), await pageSurface()] });
+  const surfaces = [apiSurface(), aiSdkSurface(), agUiSurface(), await pageSurface()];
+  return serveRuntime(runtime, { authenticate, surfaces });
 }
 
 /** The runtime of the example. With `streaming`, a reloaded page continues in the middle of an answer. */

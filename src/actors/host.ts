@@ -1,7 +1,7 @@
 import type { CompileInput } from "../context/index.ts";
 import type { AgentDefinition, OutputSchema, SubagentTool } from "../agents/index.ts";
 import { type Clock, type TraceHeaders, waitingOn } from "../base/index.ts";
-import type { Account } from "../budget/index.ts";
+import type { Account, Binding } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { LanguageModel, ModelDelta, PriceBook, PromptMemory } from "../model/index.ts";
 import type {
@@ -154,6 +154,8 @@ export interface Host {
   readonly clock: Clock;
   /** Prices of models whose definition sets none. */
   readonly prices: Pick<PriceBook, "priceOf">;
+  /** The smallest limits of the accounts above the root. Throws `InvalidInputError` if the owner's limits cannot be read. */
+  readonly outerBinding: Binding;
   /** A number in [0, 1), for jitter. */
   random(): number;
   /** Whether a pause was requested and is not confirmed yet. */

@@ -47,7 +47,7 @@ export async function reservationAskOf(
   const { definition, identity } = host;
   assertHostedAllowed(identity, model);
   const { turnId, accountId } = turn;
-  const binding = bindingOf(turn.limits, identity.binding);
+  const binding = wholeBinding(host, turn);
   const bound = request.maxOutputTokens ?? definition.maxOutputTokens;
   const asked = Math.min(bound ?? DEFAULT_OUTPUT_TOKENS, MOST_TOKENS);
   const writesLongCache = mayWriteLong(model, request);
@@ -69,6 +69,12 @@ export async function reservationAskOf(
     ...(writesLongCache ? { writesLongCache } : {}),
     model: model.name,
   };
+}
+
+/** The smallest limits of all accounts on which the turn spends. */
+function wholeBinding(host: Host, { limits }: Pick<TurnState, "limits">): Binding {
+  const { maxTokens, maxCostMicros } = host.outerBinding;
+  return bindingOf(limits, bindingOf({ maxTokens, maxCostMicros }, host.identity.binding));
 }
 
 /** If the adapter throws, the higher rate is reserved, so that its error does not fail the turn. */
@@ -162,15 +168,16 @@ interface Paying {
  * the called model is used for its other versions, and if no other price is known.
  */
 export async function billingOfAnswer(
-  { definition, identity, prices, clock }: Host,
+  host: Host,
   { model, adapter }: ModelResponse,
   { asked, turn, called }: Paying,
 ): Promise<Billing> {
+  const { definition, prices, clock } = host;
   const { name, provider } = called;
   const isOwn = adapter === undefined || (adapter.model === name && adapter.provider === provider);
   const isVersion = model === name || (model.startsWith(name) && versionEnd.test(model.slice(name.length)));
   if (definition.price || (isOwn && isVersion)) return { price: asked };
-  const binds = turn !== undefined && bindingOf(turn.limits, identity.binding).maxCostMicros !== undefined;
+  const binds = turn !== undefined && wholeBinding(host, turn).maxCostMicros !== undefined;
   const answered = [{ name: model, provider: adapter?.provider ?? provider }];
   if (!isOwn) answered.push({ name: adapter.model, provider: adapter.provider });
   for (const one of answered) {

@@ -35,6 +35,16 @@ export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitN
   });
 }
 
+/** An amount as people write it: dollars for the cost. */
+export function userAmount(limit: LimitName, amount: number): number {
+  return limit === "maxCostMicros" ? amount / 1_000_000 : amount;
+}
+
+/** The inverse of `userAmount`, a whole number. */
+export function storedAmount(limit: LimitName, amount: number): number {
+  return Math.round(limit === "maxCostMicros" ? amount * 1_000_000 : amount);
+}
+
 /** The remaining amount of each limit in its unit; for a deadline, the milliseconds until it. Absent if unlimited. */
 export type Remaining = { readonly [Name in LimitName]?: number };
 

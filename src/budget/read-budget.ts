@@ -31,6 +31,11 @@ export interface Budget {
    * findings instead of in the middle of its work. Default false.
    */
   readonly finalAnswer?: boolean | undefined;
+  /**
+   * Where steps, tokens or cost leave no room for the next model call, asks a person to continue with more, by a request of kind `budget`,
+   * and ends the turn only if the person declines. Default false.
+   */
+  readonly askAtLimit?: boolean | undefined;
 }
 
 /** A change of a budget: new values for some limits. `null` removes a limit; absent limits are not changed. */

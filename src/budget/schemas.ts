@@ -10,7 +10,7 @@ import {
   textOrNullSchema,
   textSchema,
 } from "../base/index.ts";
-import { limitNames } from "./limit-names.ts";
+import { limitNames, outerScopes, outerWindows } from "./limit-names.ts";
 
 /*
  * The stored data of budgets. The rules beside this file import only its types, so that web pages import them without zod.
@@ -34,6 +34,8 @@ export const limitsSchema = z.object({
   strict: optionalFlagSchema,
   /** A flag: the last call that surely fits may not call tools, so that it answers. */
   finalAnswer: optionalFlagSchema,
+  /** A flag: where an amount leaves no room for a model call, a request asks a person to continue. */
+  askAtLimit: optionalFlagSchema,
 });
 export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
@@ -115,6 +117,26 @@ const waitQueueStateSchema = z.object({
   alarmAt: integerOrNullSchema,
 });
 
+/** The data of an account above the roots of all teams of one owner or tenant, in its current window. */
+const outerPartSchema = z.object({
+  scope: z.enum(outerScopes),
+  /** The owner's or the tenant's id. */
+  name: textSchema,
+  window: z.enum(outerWindows),
+  /** Milliseconds since the epoch. */
+  startsAt: integerSchema,
+  /** When the account renews; `null` if it never does. */
+  endsAt: integerOrNullSchema,
+  /** The limits that the processes configure; the account's `limits` also contain `added`. */
+  configured: limitsSchema,
+  /** The highest revision of the configured limits. */
+  revision: countSchema,
+  /** Amounts that a person has added to each limit, until the account renews. */
+  added: limitsSchema.optional(),
+  /** The requests whose decisions have added to it, so that each adds once. */
+  raisedBy: z.array(textSchema).optional(),
+});
+
 /**
  * One node in the tree of accounts (docs/architecture.md). A turn has an account; an agent has one if it has a budget for its lifetime,
  * as every subagent does. Money reserved below counts here too.
@@ -150,6 +172,8 @@ export const accountSchema = z.object({
   warned: z.array(limitNameSchema),
   /** The queue of calls that wait for reservations of others, on this account or below; only on a top account, once a call has waited. */
   line: waitQueueStateSchema.optional(),
+  /** Only on an account above the roots. */
+  outer: outerPartSchema.optional(),
 });
 /** An account of a budget tree: its limits, and the used, reserved and unconfirmed amounts. */
 export type Account = DeepReadonly<z.infer<typeof accountSchema>>;
@@ -237,6 +261,8 @@ export const reservationSchema = z.object({
   isLast: optionalFlagSchema,
   /** Whether the call's price is unknown. Default `false`. */
   isUnpriced: optionalFlagSchema,
+  /** The id of the reservation on the accounts above the root. Default: none. */
+  hold: textSchema.optional(),
 });
 export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
 
@@ -272,3 +298,24 @@ export const waiterSchema = z.object({
   wokenAt: integerOrNullSchema,
 });
 export type Waiter = DeepReadonly<z.infer<typeof waiterSchema>>;
+
+/** A reservation on the accounts above a root: of a model call, or of one tool call. */
+export const holdSchema = z.object({
+  id: textSchema,
+  /** The agent whose intent it is for, with the lease's epoch and the seq of the intent. */
+  agentId: textSchema,
+  epoch: positiveSchema,
+  seq: positiveSchema,
+  processId: textOrNullSchema,
+  /** Milliseconds since the epoch. */
+  at: integerSchema,
+  /** From the owner's to the tenant's. */
+  accountIds: z.array(textSchema),
+  /** `null` for a tool call. */
+  reservation: reservationSchema.nullable(),
+  /** Whether the call opens a step. */
+  opensStep: flagSchema,
+  /** Whether the agent's tree is only in the memory of its process. Default `false`. */
+  isApart: optionalFlagSchema,
+});
+export type Hold = DeepReadonly<z.infer<typeof holdSchema>>;

@@ -14,11 +14,13 @@ const hints: Readonly<Record<string, string>> = {
   corrupt_record: "nothing was changed; restore a copy, or give another store",
 };
 
-/** Hints by the error code of Redis or of the connection. */
-const waysToRedis: Readonly<Record<string, string>> = {
+/** Hints by the error code of Redis or Postgres, or of the connection. */
+const waysToServers: Readonly<Record<string, string>> = {
   NOAUTH: "give the password in the address, preferably in TROUPE_REDIS",
   WRONGPASS: "give the right password in the address, preferably in TROUPE_REDIS",
-  ECONNREFUSED: "nothing listens at this address: start Redis, or give another address",
+  "28P01": "give the right password in the address, or set PGPASSWORD",
+  "3D000": "create the database, or name another one at the end of the address",
+  ECONNREFUSED: "nothing listens at this address: start the server, or give another address",
   ENOTFOUND: "there is no such host: give another address",
 };
 
@@ -50,7 +52,7 @@ function wayOn({ details }: StoreUnavailableError): string | undefined {
   if (typeof code !== "string") return "try again in a moment";
   // A certificate error's message already contains the hint.
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
-  return waysToRedis[code] ?? "try again in a moment; committed work is kept";
+  return waysToServers[code] ?? "try again in a moment; committed work is kept";
 }
 
 function exitCodeOfError(error: unknown): ExitCode {

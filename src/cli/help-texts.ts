@@ -16,7 +16,8 @@ Examples:
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
 ${exitCodes}
-Every command accepts --store PATH or --redis URL; TROUPE_REDIS sets the address of Redis for all of them.
+Every command accepts --store PATH, --store postgres://… or --redis URL; TROUPE_REDIS sets the address of Redis for all of
+them. With Postgres, Redis only has the queues of workers.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 
@@ -75,7 +76,7 @@ Examples:
   $ npx troupe worker --ask --files ./docs --model offline
 
 Any number of workers with the same agent file may share a Redis. When one leaves or dies, the others continue its work. A
-client with the same --redis and --prefix sends its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
+client with the same --redis, --prefix and --store sends its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
 for model calls in flight, stops turns at the next safe point for others to continue, and exits with code 0 within
 --drain-seconds. A second signal leaves at once; committed work is not lost.
 
@@ -233,10 +234,21 @@ export const budget = `
 Examples:
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
+  $ npx troupe budget owner:perDay:ada --max-cost 3
 
 Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one more turn, pass the limits to \`resume\`.
+For one more turn, pass the limits to \`resume\`. To an account above the agents (\`forecast\` lists them) the amounts are added until it renews.
+`;
+
+export const forecast = `
+Examples:
+  $ npx troupe forecast
+  $ npx troupe forecast --owner ada
+  $ npx troupe forecast desk-7
+
+For each limit: what is used and reserved, when the account renews, what will be used by then at the present rate, and when the limit will be met.
+The rate is what was used, divided by the time since the account's window, or the account itself, began. With an agent: the accounts of its tree.
 `;
 
 export const serve = `

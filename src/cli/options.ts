@@ -23,9 +23,12 @@ export function statelyOption(): Option {
 /** Default and maximum length of a page of a list. */
 export const pageSize = { usual: 50, most: 1_000 } as const;
 
-/** The options that name the store: a file, or Redis. */
+/** The options that name the store: a file, Postgres or Redis. */
 export function addStoreOptions(command: Command): Command {
-  const store = new Option("--store <path>", `SQLite file with the jobs (default: ${defaultStorePath})`);
+  const store = new Option(
+    "--store <path>",
+    `SQLite file with the jobs, or postgres://… (default: ${defaultStorePath})`,
+  );
   return addRedisOptions(command.addOption(store.argParser(nonEmpty)), "with the jobs, instead of a file");
 }
 

@@ -5,6 +5,7 @@ import type { CliContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
 import type { SteerCommandOptions } from "./commands/steer.ts";
 import type { SetBudgetOptions } from "./commands/budget.ts";
+import type { ForecastOptions } from "./commands/forecast.ts";
 import type { AskOptions } from "./commands/ask.ts";
 import type { ChatOptions } from "./commands/chat.ts";
 import type { ListOptions } from "./commands/list.ts";
@@ -223,13 +224,27 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
   const budget = program
     .command("budget")
-    .description("Change limits of an agent's whole lifetime, whichever process runs it.")
-    .argument("<agentId>", "its id or its prefix");
+    .description("Change limits of an agent's whole lifetime, or add to an account above the agents.")
+    .argument("<agentId>", "its id or its prefix, or an account such as owner:perDay:ada");
   addStoreOptions(addBudgetChangeOptions(budget))
     .addHelpText("after", helpTexts.budget)
     .action(async (agentId: string, options: SetBudgetOptions) => {
       const { budgetCommand } = await import("./commands/budget.ts");
       done(await budgetCommand(context, agentId, options));
+    });
+  const forecast = program
+    .command("forecast")
+    .description(
+      "Show what owners and the tenant have spent, and when they will meet their limits at the present rate.",
+    )
+    .argument("[agentId]", "show the accounts of this agent's tree instead: its id or its prefix")
+    .option("--owner <id>", "only the accounts of this owner and of the tenant", nonEmpty)
+    .option("--json", "print each limit as a line of JSON");
+  addStoreOptions(forecast)
+    .addHelpText("after", helpTexts.forecast)
+    .action(async (agentId: string | undefined, options: ForecastOptions) => {
+      const { forecastCommand } = await import("./commands/forecast.ts");
+      done(await forecastCommand(context, agentId, options));
     });
   const steer = program
     .command("steer")

@@ -22,6 +22,9 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
     )
     .addOption(new Option("--model <name>", "with --ask: the model, as in `ask`").argParser(nonEmpty))
     .option("--max-readers <number>", "with --ask: the number of readers, as in `ask`", wholeNumber(1, 50));
+  worker.addOption(
+    new Option("--store <url>", "postgres://… with the agents; Redis then only has the queues").argParser(nonEmpty),
+  );
   addRedisOptions(worker, "with the agents and queues")
     .option(
       "--queues <list>",

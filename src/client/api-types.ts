@@ -35,6 +35,8 @@ export interface BudgetInput {
   readonly strict?: boolean | undefined;
   /** The last call within the budget must give an answer. */
   readonly finalAnswer?: boolean | undefined;
+  /** At a limit, a request asks a person to continue with more. */
+  readonly askAtLimit?: boolean | undefined;
 }
 
 /** A kind of agent that can be created. */

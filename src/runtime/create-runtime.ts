@@ -1,12 +1,15 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
 import { createId, type OptionsSchema, flagRule, functionRule, harmless, optionsOf, reading } from "../base/index.ts";
 import {
+  type Account,
   agentAccountId,
   areSameLimits,
   bindingField,
   bindingOf,
+  isEmpty,
   type Limits,
   limitsOf,
+  shownAccount,
   turnFlagsOf,
 } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
@@ -27,8 +30,10 @@ import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { knownDefinition, rootIdentity } from "./core/root-agents.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
+import { type AccountLimits, accountLimitsOf } from "./api/accounts-options.ts";
 import { watchedStores } from "./core/watched-stores.ts";
 import {
+  accountListOptionsOf,
   listOptionsOf,
   requestListOptionsOf,
   startOptionsOf,
@@ -165,6 +170,12 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
+    accountsAbove: async (filter) => {
+      const { ownerId, ...page } = accountListOptionsOf(filter);
+      const found = await (ownerId === undefined ? stores.outer.list(tenant, page) : stores.outer.of(tenant, ownerId));
+      return found.map((account) => shownAccount(account, clock.now()));
+    },
+    addToAccount: (accountId, limits) => addToAccount(core, accountId, limits),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
     schedule: (key, options) => setSchedule({ core, schedules }, key, options),
@@ -306,6 +317,21 @@ async function assertBudget(
   if (areSameLimits(given, limits) || areSameLimits(given, firstLimits)) return;
   throw new InvalidInputError(
     `agent "${agentId}" exists with another budget for its life; remove budget, and change it with agent.setBudget()`,
+  );
+}
+
+async function addToAccount(core: RuntimeCore, accountId: string, given: AccountLimits): Promise<Account> {
+  const where = "runtime.addToAccount()";
+  const id = textOfCaller(accountId, `${where}: the account's id`);
+  const more = accountLimitsOf(given, `${where}: the amounts`);
+  if (isEmpty(more))
+    throw new InvalidInputError(`${where} names no amount; add at least one, for instance { maxCost: 5 }`);
+  core.assertOpen();
+  const moment = { now: core.clock.now(), steady: core.clock.elapsed() };
+  const account = await core.stores.outer.raise(core.tenant, id, more, moment);
+  if (account) return account;
+  throw new NotFoundError(
+    `there is no account "${id}"; an account above the roots has the id tenant:perDay or owner:perDay:OWNER, and exists from the first call that was charged to it`,
   );
 }
 

@@ -10,6 +10,7 @@ export {
 } from "./create-agent-loop.ts";
 export { assertSameStubs, newSessionStubsSchema } from "./api/stub-options.ts";
 export { createRuntime, watchTreeOf } from "./create-runtime.ts";
+export type { AccountLimits, AccountsOptions, AccountWindows } from "./api/accounts-options.ts";
 export { getRuntime, type GetRuntimeOptions } from "./get-runtime.ts";
 export type {
   BudgetOverview,
@@ -96,7 +97,7 @@ export { StoredSchedules } from "./schedules/stored-schedules.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./api/runtime-health.ts";
 export type { Role, WorkSettings } from "./api/roles.ts";
 export { eventsOfRow } from "./follow/tree-stream.ts";
-export { eventOfPart, type LivePart } from "./follow/live-part.ts";
+export { eventOfPart, type LivePart, noCursor } from "./follow/live-part.ts";
 export { type TreeWatcher, type TreeWatching, watchStoredTree } from "./follow/watch-tree.ts";
 export { ownUse } from "./agent/turn-results.ts";
 export type {

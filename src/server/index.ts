@@ -1,6 +1,8 @@
 export { a2aSurface, type A2aSurfaceOptions } from "./a2a/a2a-surface.ts";
 export type { A2aServed, A2aSkill } from "./a2a/card.ts";
 export { agUiSurface, type AgUiSurfaceOptions } from "./ag-ui/ag-ui-surface.ts";
+export { aiSdkSurface, type AiSdkSurfaceOptions } from "./ai-sdk/ai-sdk-surface.ts";
+export type { AiSdkData, AiSdkMetadata, AiSdkUsage } from "./ai-sdk/chunks.ts";
 export { apiSurface, type ApiSurfaceOptions } from "./api/api-surface.ts";
 export type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";

@@ -13,6 +13,7 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
+import { areShared } from "../stores/index.ts";
 import { Caller } from "./core/caller.ts";
 import { limitsAtWork, limitsOptionsSchema } from "./core/limits.ts";
 import { TurnAdmission } from "./core/turn-admission.ts";
@@ -94,9 +95,9 @@ export async function serveMcp(runtime: Runtime, given: ServeMcpOptions = {}): P
     instead: { ...surfaceOptionsInstead, auth: "authenticate" },
   });
   const { authenticate, cors, hosts, tenant, limits, clock = systemClock, onLog, ...served } = options;
-  if (served.stateKey === undefined && runtime.stores.kind === "redis") {
+  if (served.stateKey === undefined && areShared(runtime.stores)) {
     throw new InvalidInputError(
-      `serveMcp(): several processes may serve the agents of a Redis; give all of them the same stateKey, for instance from ${HOW_TO_MAKE_A_KEY}`,
+      `serveMcp(): several processes may serve the agents of these stores; give all of them the same stateKey, for instance from ${HOW_TO_MAKE_A_KEY}`,
     );
   }
   // One key for both ways, so that an answer may come over the other one.

@@ -30,6 +30,7 @@ import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { contentSchema } from "./message.ts";
 import { lifecycleSchema } from "./record.ts";
+import { budgetDecisionSchema } from "./request.ts";
 import { callSettingsSchema, modelToolSchema, usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 
@@ -189,7 +190,12 @@ export const turnEntrySchemas = [
     used: z.number(),
     max: z.number(),
   }),
-  z.object({ type: z.literal("budget.freed"), ...ofTurn }),
+  z.object({
+    type: z.literal("budget.freed"),
+    ...ofTurn,
+    /** The decision of a person on a request for more budget, if it is the reason. */
+    decided: budgetDecisionSchema.optional(),
+  }),
   z.object({ type: z.literal("effect.failed"), ...ofTurn, effect: textSchema, error: storedErrorSchema }),
   z.object({
     type: z.literal("turn.ended"),

@@ -250,6 +250,8 @@ export const callEntrySchemas = [
     agentId: optionalTextSchema,
     /** The reason of the abort, if the mark is one. */
     message: optionalTextSchema,
+    /** The request that asks a person for more, if one does. */
+    request: z.object({ requestId: textSchema, callId: textSchema, name: textSchema, prompt: textSchema }).optional(),
     /** The arguments of a refused `tool.started`, and its effect class. */
     arguments: jsonSchema.optional(),
     effect: z.enum(["none", "keyed", "once"]).optional(),

@@ -183,5 +183,7 @@ export const limitFiguresSchema = z.object({
   /** In the limit's unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, the time at which it was reached. */
   used: z.number().optional(),
   max: z.number().optional(),
+  /** When the account renews, if it is one above the root that does: milliseconds since the epoch. */
+  renewsAt: integerSchema.optional(),
 });
 export type LimitFigures = DeepReadonly<z.infer<typeof limitFiguresSchema>>;

@@ -146,6 +146,11 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     }
     case "intent.refused":
       return refusalEvents(entry);
+    case "budget.freed": {
+      if (!entry.decided) return [];
+      const { requestId, callId, name, verdict, by, reason } = entry.decided;
+      return [{ type: "request.decided", requestId, kind: "budget", callId, name, verdict, by, reason }];
+    }
     case "timer.due": {
       const { accountId, limit, message } = entry.signal;
       return accountId && limit ? [exhaustedEvent(accountId, limit, { ...entry.signal, message })] : [];
@@ -199,6 +204,12 @@ function refusalEvents(entry: EntryOf<"intent.refused">): TroupeEventBody[] {
     return [exhaustedEvent(entry.accountId, entry.limit, { ...entry, message })];
   }
   if (entry.reason === "paused") return [{ type: "turn.waiting", reason: "paused" }];
+  if (entry.request) {
+    return [
+      { type: "request.opened", ...entry.request, kind: "budget", expiresAt: null },
+      { type: "turn.waiting", reason: "request" },
+    ];
+  }
   if (entry.reason === "mustWait") return [{ type: "turn.waiting", reason: "budget" }];
   return [];
 }

@@ -16,7 +16,7 @@ import { storedErrorSchema } from "./execution.ts";
 import { contentSchema, messageSchema } from "./message.ts";
 import { callSettingsSchema, modelToolSchema } from "./model-call.ts";
 import { queuedCallKey } from "./record.ts";
-import { decisionSchema } from "./request.ts";
+import { budgetDecisionSchema, decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /** `key` is a natural key: posting twice with the same key makes one item. */
@@ -141,7 +141,12 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     /** Whether a new message replaces the turn. */
     isSuperseded: optionalFlagSchema,
   }),
-  z.object({ kind: z.literal("budget.freed"), ...item }),
+  z.object({
+    kind: z.literal("budget.freed"),
+    ...item,
+    /** The decision of a person on a request for more budget, if it is the reason. */
+    decided: budgetDecisionSchema.optional(),
+  }),
   /**
    * Limits on an account of the agent's chain have changed, and thereby the binding limits of its turns. `change` contains the limits if
    * it is the agent's own lifetime account, and is `undefined` if the account belongs to an agent above.

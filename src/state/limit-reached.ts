@@ -1,4 +1,4 @@
-import { limitFlags, type LimitName, limitNames, type Limits } from "../budget/index.ts";
+import { limitFlags, type LimitName, limitNames, type Limits, outerPartsOf } from "../budget/index.ts";
 import { agentOfTurn } from "./agent-ids.ts";
 import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
@@ -7,7 +7,9 @@ import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
  * described as such: `its parent lead, this turn: …`.
  */
 export function limitText(limit: LimitName, accountId: string, figures: LimitFigures = {}): string {
-  return `${accountText(accountId, figures.holder)}: ${figuresText(limit, figures)}`;
+  const { renewsAt } = figures;
+  const renewal = renewsAt === undefined ? "" : `; it renews at ${momentText(renewsAt)}`;
+  return `${accountText(accountId, figures.holder)}: ${figuresText(shownLimit(limit, accountId), figures)}${renewal}`;
 }
 
 /**
@@ -32,10 +34,18 @@ export function warningText({
     return `${accountText(accountId, holder)}: its deadline ${momentText(max)} is ${away} away`;
   }
   const share = Math.floor((used / Math.max(1, max)) * 100);
-  return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
+  const amounts = `${usedText(limit, used, max)} of ${amountText(shownLimit(limit, accountId), max)}`;
+  return `${accountText(accountId, holder)}: ${amounts} (${share} %)`;
 }
 
-function maxText(name: LimitName, { [name]: max }: Limits): string {
+/** An account above the root counts the steps and tool calls of all agents, not those of one tree. */
+export function shownLimit(limit: LimitName, accountId: string): LimitName {
+  if (!outerPartsOf(accountId)) return limit;
+  if (limit === "maxTreeSteps") return "maxSteps";
+  return limit === "maxTreeToolCalls" ? "maxToolCalls" : limit;
+}
+
+function maxText(name: LimitName, max: number | undefined): string {
   if (max !== undefined) return amountText(name, max);
   return name === "deadlineAt" ? "no deadline" : `no limit of ${plainNames[name]}`;
 }
@@ -51,13 +61,16 @@ export function limitsChangeText({
   readonly before: Limits;
 }): string {
   const names = limitNames.filter((name) => limits[name] !== before[name]);
-  const amounts = names.map((name) => `${maxText(name, before)} → ${maxText(name, limits)}`);
+  const textOf = (name: LimitName, of: Limits): string => maxText(shownLimit(name, accountId), of[name]);
+  const amounts = names.map((name) => `${textOf(name, before)} → ${textOf(name, limits)}`);
   const flags = limitFlags.filter((flag) => (limits[flag] ?? false) !== (before[flag] ?? false));
   return `${accountText(accountId)}: ${[...amounts, ...flags.map((flag) => `${flag}: ${limits[flag] ?? false}`)].join(", ")}`;
 }
 
 /** `lead, this turn`; the agent's id replaces the name if the holder is unknown. */
 export function accountText(accountId: string, holder?: AccountHolder): string {
+  const outer = outerPartsOf(accountId);
+  if (outer) return `${outer.name === null ? "the tenant" : `owner ${outer.name}`}, ${spanOfAccount(accountId)}`;
   const name = holder?.name ?? agentOfAccount(accountId);
   const who = holder === undefined || holder.kinship === "own" ? name : `its ${holder.kinship} ${name}`;
   return `${who}, ${spanOfAccount(accountId)}`;
@@ -65,6 +78,8 @@ export function accountText(accountId: string, holder?: AccountHolder): string {
 
 /** The period or work that an account covers, as text. */
 export function spanOfAccount(accountId: string): string {
+  const window = outerPartsOf(accountId)?.window;
+  if (window !== undefined) return window === "total" ? "in total" : `per ${window.slice(3).toLowerCase()}`;
   if (accountId.startsWith("turn:")) return "this turn";
   return accountId.startsWith("background:") ? "its background children" : "its whole life";
 }

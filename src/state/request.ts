@@ -10,20 +10,22 @@ import {
   textSchema,
 } from "../base/index.ts";
 import type { DeepReadonly } from "../base/index.ts";
+import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { fileArtifactSchema } from "./call-end.ts";
 import { jsonSchema } from "./json.ts";
 import { filePartSchema, imagePartSchema } from "./message.ts";
 
 /**
  * Why a turn waits: a person has to approve a call, the caller has to execute its own tool, a person has to answer a question, or
- * credentials are missing.
+ * credentials are missing, or
+ * a limit leaves no room for the next model call.
  */
-export const requestKindSchema = z.enum(["approval", "client", "question", "auth"]);
+export const requestKindSchema = z.enum(["approval", "client", "question", "auth", "budget"]);
 export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 
 /**
  * The decision on a request. `approval`: approved, edited (approved with other arguments), rejected. `client` and
- * `question`: answered, rejected. `auth`: provided, rejected. Any of them may expire.
+ * `question`: answered, rejected. `auth`: provided, rejected. `budget`: approved, edited (another amount), rejected. Any of them may expire.
  */
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
 export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
@@ -64,6 +66,7 @@ export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>
   client: ["answered", "rejected", "expired"],
   question: ["answered", "rejected", "expired"],
   auth: ["provided", "rejected", "expired"],
+  budget: ["approved", "edited", "rejected", "expired"],
 };
 
 /** A request as stored and listed. It is decided once, by compare-and-set, with or without a living owner. */
@@ -108,6 +111,29 @@ export const agentRequestSchema = z.object({
 });
 /** A request that waits for a person, a client or credentials. */
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
+
+/** What a request for more budget shows, and the amount that its approval adds, in dollars for the cost. */
+export const budgetQuestionSchema = z.object({
+  accountId: textSchema,
+  limit: limitNameSchema,
+  add: z.number().positive(),
+});
+export type BudgetQuestion = DeepReadonly<z.infer<typeof budgetQuestionSchema>>;
+
+/** The decision on a request for more budget. `limits`: the amounts that it adds, as stored; absent if it was rejected. */
+export const budgetDecisionSchema = z.object({
+  requestId: textSchema,
+  callId: textSchema,
+  name: textSchema,
+  verdict: requestVerdictSchema,
+  by: textOrNullSchema,
+  reason: textOrNullSchema,
+  accountId: textSchema,
+  limits: limitsSchema.optional(),
+  /** The amount in place of the proposed one, in dollars for the cost. */
+  amount: z.number().optional(),
+});
+export type BudgetDecision = DeepReadonly<z.infer<typeof budgetDecisionSchema>>;
 
 /** The n-th request of a call, from 1. */
 export function requestIdOf(callId: string, number: number): string {

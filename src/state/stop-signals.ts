@@ -17,10 +17,10 @@ const reasonOfLimit: Record<LimitName, StopReason> = {
 
 /** The signal of a limit: its message contains the account's holder, the account, and the used and the allowed amount. */
 export function signalOfLimit(limit: LimitName, accountId: string, figures: LimitFigures = {}): StopSignal {
-  const { used, max, holder } = figures;
+  const { used, max, holder, renewsAt } = figures;
   return {
     reason: reasonOfLimit[limit],
-    message: limitText(limit, accountId, { used, max, holder }),
+    message: limitText(limit, accountId, { used, max, holder, renewsAt }),
     source: "budget",
     accountId,
     limit,

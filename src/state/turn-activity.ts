@@ -9,7 +9,14 @@ export type TurnEntry = WithoutEpoch<Entry>;
 /** The fields of an open turn that describe what it waits for, and which children continue after it. */
 export type TurnActivity = Pick<
   TurnState,
-  "openCallIds" | "unreviewedCallIds" | "waitingCallIds" | "heldMessageIds" | "backgroundIds" | "leavingIds" | "waking"
+  | "openCallIds"
+  | "unreviewedCallIds"
+  | "waitingCallIds"
+  | "heldMessageIds"
+  | "backgroundIds"
+  | "leavingIds"
+  | "waking"
+  | "asksForBudget"
 >;
 
 /** The result for an entry that changes nothing. */
@@ -49,6 +56,10 @@ export function activityAfter(turn: TurnActivity, entry: TurnEntry): Partial<Tur
       return { waitingCallIds: [...turn.waitingCallIds, entry.callId] };
     case "request.decided":
       return { waitingCallIds: withoutId(turn.waitingCallIds, entry.callId) };
+    case "intent.refused":
+      return entry.request === undefined ? sameActivity : { asksForBudget: true };
+    case "budget.freed":
+      return turn.asksForBudget === true ? { asksForBudget: false } : sameActivity;
     case "call.reviewed":
       return { unreviewedCallIds: withoutId(turn.unreviewedCallIds, entry.callId) };
     case "model.requested": {
@@ -100,11 +111,12 @@ function reported(turn: TurnActivity, entry: Extract<TurnEntry, { type: "child.r
   };
 }
 
-/** Whether calls are open and each of them waits: for a child, for a decision, or to spawn a child behind other waiting calls. */
+/** Whether a person is asked for more budget, or calls are open and each of them waits: for a child, for a decision, or to spawn a child behind other waiting calls. */
 export function areCallsWaiting(
-  { openCallIds, unreviewedCallIds, waitingCallIds }: TurnActivity,
+  { openCallIds, unreviewedCallIds, waitingCallIds, asksForBudget }: TurnActivity,
   isQueuedToSpawn?: (callId: string) => boolean,
 ): boolean {
+  if (asksForBudget === true) return true;
   if (openCallIds.length === 0 || unreviewedCallIds.length > 0) return false;
   if (!isQueuedToSpawn && waitingCallIds.length < openCallIds.length) return false;
   const waiting = new Set(waitingCallIds);

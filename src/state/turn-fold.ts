@@ -108,6 +108,10 @@ function count(turn: TurnState, entry: Entry): TurnState {
       return { ...turn, contextWindowSize: entry.size };
     case "context.loaded":
       return { ...turn, loadedCallIds: [...new Set([...turn.loadedCallIds, ...entry.callIds])] };
+    case "intent.refused":
+      return entry.request ? { ...turn, ...activity } : turn;
+    case "budget.freed":
+      return turn.asksForBudget === true ? { ...turn, ...activity } : turn;
     case "request.opened":
       return { ...turn, ...activity, openRequestIds: [...turn.openRequestIds, entry.requestId] };
     case "request.decided":

@@ -4,6 +4,7 @@ import {
   flagSchema,
   integerOrNullSchema,
   integerSchema,
+  optionalFlagSchema,
   positiveSchema,
   textOrNullSchema,
   textSchema,
@@ -79,6 +80,8 @@ export const turnStateSchema = z.object({
   unreviewedCallIds: z.array(textSchema),
   /** Calls that wait for a child, or for a decision on a request. */
   waitingCallIds: z.array(textSchema),
+  /** Whether a person is asked for more budget, and has not decided. Default `false`. */
+  asksForBudget: optionalFlagSchema,
   /** Calls in a queue: the owner runs none of their code. */
   queuedCallIds: z.array(textSchema),
   /** Undecided requests. */

@@ -1,9 +1,12 @@
-// The public module of the stores: the ports, the shared rules and values, and the in-memory stores, which are the default. `sqlite.ts`
-// and `redis.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
+// The public module of the stores: the ports, the shared rules and values, and the in-memory stores, which are the default. `sqlite.ts`,
+// `redis.ts` and `postgres.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
 export * from "./rules/batch.ts";
+export { commitCharged } from "./rules/charged-commit.ts";
+export { allApplied } from "./rules/database-stores.ts";
 export * from "./rules/foreign-writes.ts";
 export * from "./rules/live-channel.ts";
+export type { HoldEnd, OuterAnswers } from "./rules/outer-answers.ts";
 export * from "./rules/outcomes.ts";
 export * from "./rules/ports.ts";
 export { currentProcess, isRunning, type ProcessSigns, signsOf } from "./rules/processes.ts";

@@ -1,6 +1,7 @@
 import { withSharedLink } from "../redis/index.ts";
 import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
 import { RedisDatabase } from "./redis/redis-database.ts";
+import { commitCharged } from "./rules/charged-commit.ts";
 import { commitBatch } from "./rules/commit.ts";
 import { allApplied, databaseStores } from "./rules/database-stores.ts";
 import type { CommitOutcome } from "./rules/outcomes.ts";
@@ -38,7 +39,9 @@ export function redisStores(options: RedisStoresOptions): Stores {
     commit: async (batches, now, steady = now) => {
       return await allApplied(
         batches.map((batch) =>
-          database.writeTo(batch.key, () => commitBatch(database.tables, batch, { now, steady }), placed),
+          commitCharged(stores.outer, batch, { now, steady }, (answers) =>
+            database.writeTo(batch.key, () => commitBatch(database.tables, batch, { now, steady }, answers), placed),
+          ),
         ),
       );
     },

@@ -146,6 +146,7 @@ const requested = {
   client: "the result of a tool of the caller",
   question: "an answer",
   auth: "credentials",
+  budget: "more budget",
 } as const;
 
 function stepText(event: TroupeEvent, content: boolean): string | undefined {

@@ -2,6 +2,7 @@ import type { FactParts, Host, Proposed, TurnMemory } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { CompileInput } from "../context/index.ts";
 import type { Clock } from "../base/index.ts";
+import { nothingBinds } from "../budget/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { Conversation, EffectNotes, MachineFold } from "../runtime/index.ts";
@@ -42,6 +43,7 @@ export class ReplayHost implements Host {
   readonly definition: AgentDefinition;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly prices = new PriceBook({});
+  readonly outerBinding = nothingBinds;
   readonly isPausing = false;
   readonly isShuttingDown = false;
   readonly clock: Clock;

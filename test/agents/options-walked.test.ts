@@ -40,6 +40,7 @@ import {
 } from "../../src/kit/index.ts";
 import { startInspector } from "../../src/inspector/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
+import { postgresStores } from "../../src/stores/postgres.ts";
 import { redisStores } from "../../src/stores/redis.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import {
@@ -145,6 +146,12 @@ const walked: readonly Walked[] = [
     good: { url: "redis://x" },
     names: "url client cluster prefix timeoutMs ttl",
     call: redisStores,
+  },
+  {
+    of: "postgresStores",
+    good: { url: "postgres://x/y" },
+    names: "url connection schema maxConnections timeoutMs",
+    call: postgresStores,
   },
   {
     of: "bullmqQueues",

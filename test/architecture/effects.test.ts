@@ -82,6 +82,7 @@ const ofConnections: Kinds = {
   "src/queues/bullmq-connection.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
   // The store itself.
   "src/redis/redis-link.ts": [],
+  "src/stores/postgres/postgres-connection.ts": [],
   // Reads keys to check the callers' tokens.
   "src/server/core/entra.ts": [],
   // These answer requests, and send none.
@@ -102,11 +103,11 @@ const all = { ofStates, ofIntents, ofTimers, ofQueues, ofConnections, ofCallers 
 /** Folders that run no agents, or only in the user's own process: pages, commands, and the client of the HTTP API. */
 const otherRooms = /^src\/(?:inspector|cli|client|demo|testing)\//;
 const network =
-  /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|bullmq|ws|@a2a-js\/.*|@modelcontextprotocol\/.*)$/;
+  /^(?:node:(?:http|https|http2|net|tls|dgram|child_process|worker_threads)|undici|openai|ioredis|pg|bullmq|ws|@a2a-js\/.*|@modelcontextprotocol\/.*)$/;
 const globals: ReadonlySet<string> = new Set(["fetch", "WebSocket", "EventSource"]);
 /** Most files contain none of these texts and need not be parsed. */
 const mayReachOthers =
-  /"(?:node:|undici|openai|ioredis|bullmq|ws"|@a2a-js|@modelcontextprotocol)|\b(?:fetch|WebSocket|EventSource)\(/;
+  /"(?:node:|undici|openai|ioredis|pg"|bullmq|ws"|@a2a-js|@modelcontextprotocol)|\b(?:fetch|WebSocket|EventSource)\(/;
 
 function reachesOthers(path: string, source: string): boolean {
   if (!mayReachOthers.test(source)) return false;

@@ -19,6 +19,18 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "statusOf",
     "traceEntriesOf",
   ],
+  "forecasts stored accounts, and adds to one": [
+    "Forecast",
+    "LimitsChange",
+    "accountText",
+    "amountText",
+    "forecastsOf",
+    "limitNames",
+    "outerPartsOf",
+    "shownAccount",
+    "shownLimit",
+    "usedText",
+  ],
   "adds up stored accounts and calls": [
     "addUse",
     "dollarsText",
@@ -80,5 +92,6 @@ export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
   "converts the stored events of a turn as its stream does": ["eventsOfRow"],
   "checks options of a program as the runtime does": ["assertSameStubs", "budgetRule"],
   "parses stored ids and cursors": ["agentOfTurn", "numberOfTurn", "parseCursor", "turnIdOf"],
+  "requires a common key where other processes may serve the same agents": ["areShared"],
   "sends the events in the journal of a tree to webhooks": ["JournalRow", "TreeWebhooks", "watchTreeOf"],
 };

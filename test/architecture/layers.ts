@@ -42,8 +42,8 @@ const subfolders: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["forks", "schedules"],
     [""],
   ],
-  stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
-  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "openai", "mcp"], [""]],
+  stores: [["rules"], ["memory", "sqlite", "redis", "postgres"], [""]],
+  server: [["core"], ["webhooks"], ["api", "teal", "a2a", "ag-ui", "ai-sdk", "openai", "mcp"], [""]],
   inspector: [["run-model"], ["replay"], ["feed", "stately", "ui"], ["http"], [""]],
 };
 
@@ -58,6 +58,11 @@ export const packageOwners: readonly {
   { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
   { name: "ioredis", place: /^src\/redis\/redis-[^/]+\.ts$/, words: "src/redis/redis-*.ts" },
   { name: "react", place: /^src\/client\/react\.ts$/, words: "src/client/react.ts" },
+  {
+    name: "pg",
+    place: /^src\/stores\/postgres\/postgres-(connection|query|subscriber)\.ts$/,
+    words: "src/stores/postgres/postgres-{connection,query,subscriber}.ts",
+  },
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];
 

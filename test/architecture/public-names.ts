@@ -52,6 +52,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/stores/redis": words(`
     redisStores RedisStoresOptions
   `),
+  "troupe/stores/postgres": words(`
+    postgresStores PostgresStoresOptions
+  `),
   "troupe/queues/bullmq": words(`
     bullmqQueues BullmqQueuesOptions SigningKey
   `),
@@ -70,7 +73,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     StepContents StepPage StoreActorOptions StoredAccounts SummaryAnswer SummaryFact SummaryPlace Talk Tokens TraceEvent traceOfRun Transition TransitionPage TurnAnswer TurnBody
   `),
   "troupe/server": words(`
-    A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions AiSdkData AiSdkMetadata aiSdkSurface AiSdkSurfaceOptions AiSdkUsage apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn StubOptions Surface TealAgent
     TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
@@ -143,7 +146,7 @@ export const unnamedTypes: readonly string[] = words(`
   ScheduleOptions Schedules ScheduleTurnOptions TurnSchedules
   DefinitionRef MessageQuery RunQuery SearchQuery
   BudgetLeft FallbackModelOptions ModelTool RoutedModelOptions
-  AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
+  AccountLimits AccountListOptions AgentListOptions AgentListCursor ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   BudgetChange DropOldestOptions ElideResultsOptions FollowOptions GenerateInput GetRuntimeOptions GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions WindowHistoryOptions ReactHistoryOptions RequestListOptions DeleteOptions DeleteOwnerOptions DeletedCounts ResumeOptions RuntimeDrainOptions RuntimeSettings SecretResolver SpawnAgentOptions
   AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions

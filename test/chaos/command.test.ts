@@ -33,7 +33,7 @@ it.each([
   [["F2", "--seed", "x"], /--seed is "x"/],
   [["F2", "--minutes", "half"], /--minutes is "half"/],
   [["F2", "--minutes", "5", "--rounds", "5"], /--rounds or --minutes, not both/],
-  [["F2", "--stores", "paper"], /--stores is "paper"; expected sqlite, redis, memory/],
+  [["F2", "--stores", "paper"], /--stores is "paper"; expected sqlite, redis, postgres, memory/],
   [["F31", "--stores", "redis"], /F31 takes no --stores redis: it has no choice of stores/],
 ])("reports the error in %j", (words, told) => {
   expect(() => readCommand(words, known)).toThrow(told);

@@ -51,7 +51,7 @@ describe("errors", () => {
   });
 
   test.each([
-    ["ECONNREFUSED", "nothing listens at this address: start Redis"],
+    ["ECONNREFUSED", "nothing listens at this address: start the server"],
     ["NOAUTH", "give the password in the address"],
     ["OOM", "try again in a moment"],
   ])("of Redis contain a hint for its reply: %s", (code, hint) => {

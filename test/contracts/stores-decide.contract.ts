@@ -114,7 +114,8 @@ export function decideContract(subject: () => Stores): void {
     async (kind) => {
       const owner = await openAgent(subject());
       for (const [index, verdict] of requestVerdictSchema.options.entries()) {
-        const request = requestOf(owner, index, { kind });
+        const asked = kind === "budget" ? { arguments: { accountId: "turn:desk#1", limit: "maxTokens", add: 5 } } : {};
+        const request = requestOf(owner, index, { kind, ...asked });
         await owner.commit(opening(request));
         const outcome = await subject().decide(agentKey(), request.requestId, { ...approved, verdict }, NOW);
         const isFit = verdictsOf[kind].includes(verdict);

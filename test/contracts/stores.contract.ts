@@ -14,6 +14,7 @@ import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
 import { marksContract } from "./stores-marks.contract.ts";
+import { outerContract } from "./stores-outer.contract.ts";
 import { pagesContract } from "./stores-pages.contract.ts";
 import { pausingContract } from "./stores-pausing.contract.ts";
 import { queuedContract } from "./stores-queued.contract.ts";
@@ -56,6 +57,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("accounts", () => {
       accountsContract(subject);
+    });
+    describe("accounts above the roots", () => {
+      outerContract(subject);
     });
     describe("waiting", () => {
       waitingContract(subject);

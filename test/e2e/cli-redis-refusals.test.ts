@@ -50,7 +50,7 @@ inFull(() => {
       for (const { code, stdout, stderr } of ended) {
         expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
         expect(stderr).toMatch(
-          /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens at this address: start Redis, or give another address\)\n$/,
+          /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens at this address: start the server, or give another address\)\n$/,
         );
       }
     });

@@ -175,7 +175,7 @@ describeRuntimes("decisions", (stage) => {
     expect(attempts).toEqual([
       { request, by: "ada", verdict: "approved" },
       { request, by: null, verdict: "approved" },
-      { request, by: "grace", verdict: "edited" },
+      { request, by: "grace", verdict: "edited", arguments: { to: "Bob", amount: 1 } },
     ]);
   });
 

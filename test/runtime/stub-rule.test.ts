@@ -37,18 +37,26 @@ describe("a mismatch names the nearest stub and what differs", () => {
     { tool: "look", arguments: { id: 2 }, output: 2, times: 2 },
     { tool: "look", agent: "clerk", output: 3 },
   ];
-  test.each<[Json, Readonly<Record<string, number>>, string | number]>([
+  test.each<[Json, Readonly<Record<string, number>>, unknown]>([
     [{ id: 2, more: true }, { 1: 1 }, 1],
-    [{ id: 2 }, { 1: 2 }, 'Nearest is stub 2, look({"id":2}): it has answered its 2 calls.'],
-    [{ id: 1, of: { city: "Bonn", tags: ["a", "c"] } }, {}, 'arguments.of.tags[1] is "c", expected "b".'],
-    [{ id: 1, of: { city: "Bonn", tags: ["a"] } }, {}, "arguments.of.tags has 1 items, not 2."],
-    [{ id: "2" }, {}, 'arguments.id is "2", expected 2.'],
-    [{}, {}, "arguments.id is missing, expected 2."],
-    [null, {}, 'arguments is null, expected {"id":'],
-    [{ id: 1, of: "x".repeat(5_000) }, {}, "…"],
+    [{ id: 2 }, { 1: 2 }, expect.stringContaining('Nearest is stub 2, look({"id":2}): it has answered its 2 calls.')],
+    [
+      { id: 1, of: { city: "Bonn", tags: ["a", "c"] } },
+      {},
+      expect.stringContaining('arguments.of.tags[1] is "c", expected "b".'),
+    ],
+    [
+      { id: 1, of: { city: "Bonn", tags: ["a"] } },
+      {},
+      expect.stringContaining("arguments.of.tags has 1 items, not 2."),
+    ],
+    [{ id: "2" }, {}, expect.stringContaining('arguments.id is "2", expected 2.')],
+    [{}, {}, expect.stringContaining("arguments.id is missing, expected 2.")],
+    [null, {}, expect.stringContaining('arguments is null, expected {"id":')],
+    [{ id: 1, of: "x".repeat(5_000) }, {}, expect.stringContaining("…")],
   ])("%j", (args, uses, expected) => {
     const answer = answerOf(near, args, uses);
-    expect(answer).toEqual(typeof expected === "number" ? expected : expect.stringContaining(expected));
+    expect(answer).toEqual(expected);
     expect(String(answer).length).toBeLessThan(2_000);
   });
 

@@ -1,6 +1,6 @@
 // One conversation over all protocols: begun on one, it continues, is answered, approved, cancelled and followed on the others.
 import { askUser, createRuntime, defineAgent, defineTool, type Runtime, type RuntimeOptions, textOf } from "troupe";
-import { a2aSurface, agUiSurface, apiSurface, openaiSurface, tealSurface } from "troupe/server";
+import { a2aSurface, agUiSurface, aiSdkSurface, apiSurface, openaiSurface, tealSurface } from "troupe/server";
 import { scriptedModel } from "troupe/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
@@ -43,7 +43,14 @@ async function servedAgent(options: Partial<RuntimeOptions> = {}): Promise<Serve
 /** Behind every surface at once. */
 async function servedOn(runtime: Runtime): Promise<Served> {
   const agents = [...runtime.definitions.values()].map((definition) => ({ definition, version: "1.0" }));
-  const surfaces = [apiSurface(), tealSurface({ agents }), await a2aSurface(), agUiSurface(), openaiSurface()];
+  const surfaces = [
+    apiSurface(),
+    tealSurface({ agents }),
+    await a2aSurface(),
+    agUiSurface(),
+    aiSdkSurface(),
+    openaiSurface(),
+  ];
   return serve(runtime, { surfaces });
 }
 
@@ -69,8 +76,8 @@ describe.each(wires)("a conversation that begins on $name", (first: Wire) => {
     for (const wire of [first, ...others, first]) {
       answers.push(await wire.say(served, { conversation, text: "hello" }));
     }
-    expect(answers).toEqual([1, 2, 3, 4, 5, 6].map((number) => `${number}: hello`));
-    expect(await turnOfConversation(served, conversation)).toMatchObject({ turn: 6 });
+    expect(answers).toEqual([1, 2, 3, 4, 5, 6, 7].map((number) => `${number}: hello`));
+    expect(await turnOfConversation(served, conversation)).toMatchObject({ turn: 7 });
   });
 
   it("asks a question there, which is answered on any other", async () => {

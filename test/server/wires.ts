@@ -161,8 +161,46 @@ const responses: Wire = {
   answer: (served, answer) => responses.say(served, answer),
 };
 
+async function aiSdkChat(
+  served: Served,
+  { as, conversation: id }: Omit<Saying, "text">,
+  message: object,
+): Promise<Response> {
+  return await served.ask("/ai-sdk/desk", { as, method: "POST", body: { id, messages: [message] } });
+}
+
+async function aiSdkAnswer(response: Response): Promise<string | null> {
+  let text: string | null = null;
+  let status: string | undefined;
+  for await (const { data } of sseFrames(response)) {
+    if (data === "[DONE]") break;
+    const chunk = JSON.parse(data) as { type: string; delta?: string; messageMetadata?: { status: string } };
+    if (chunk.type === "text-start") text = "";
+    if (chunk.type === "text-delta") text = (text ?? "") + chunk.delta;
+    if (chunk.type === "finish") status = chunk.messageMetadata?.status;
+  }
+  return status === "completed" ? text : null;
+}
+
+const aiSdk: Wire = {
+  name: "the AI SDK",
+  say: async (served, { text, ...place }) => {
+    const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+    return await aiSdkAnswer(await aiSdkChat(served, place, message));
+  },
+  answer: async (served, { text: output, requestId, ...place }) => {
+    const toolCallId = requestId.slice(0, requestId.lastIndexOf(":"));
+    const part = { type: "tool-ask_user", toolCallId, state: "output-available", input: {}, output };
+    const message = { id: requestId.split(":")[0], role: "assistant", parts: [{ type: "step-start" }, part] };
+    return await aiSdkAnswer(await aiSdkChat(served, place, message));
+  },
+  look: (served, { conversation }) => served.ask(`/ai-sdk/desk/${encodeURIComponent(conversation)}/stream`),
+  cancel: (served, { conversation }) =>
+    served.ask(`/ai-sdk/desk/${encodeURIComponent(conversation)}/stop`, { method: "POST", body: {} }),
+};
+
 /** Protocols on which clients name their conversations. */
-export const wires: readonly Wire[] = [api, a2a, agUi, chat, responses];
+export const wires: readonly Wire[] = [api, a2a, agUi, chat, responses, aiSdk];
 
 /** Reads a stream until it contains the text. Throws if it ends before. */
 export async function readUntil(reader: AsyncIterator<unknown>, text: string): Promise<void> {

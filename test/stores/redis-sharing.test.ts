@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ForeignWrite, ForeignWrites } from "../../src/stores/index.ts";
-import { note } from "../contracts/entry-fixtures.ts";
+import type { ForeignWrites } from "../../src/stores/index.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { elsewhere, agentKey, openAgent, ready } from "../contracts/stores-fixtures.ts";
+import { agentKey, openAgent } from "../contracts/stores-fixtures.ts";
+import { noticesContract } from "../contracts/stores-notices.contract.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
-import { openChild, spawning } from "../contracts/tree-fixtures.ts";
+import { spawning } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -20,45 +20,9 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     return { mine: storesOn(server, { prefix }), theirs: storesOn(server, { prefix }) };
   });
 
-  test("a notice of another process's write names the tree, changed inboxes and records, and the first timer", async () => {
+  noticesContract(() => {
     const prefix = ownPrefix();
-    const [mine, theirs] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
-    const heard: ForeignWrites[] = [];
-    const arrived = new EventTarget();
-    const end = mine.onForeignWrite((writes) => {
-      heard.push(writes);
-      arrived.dispatchEvent(new Event("writes"));
-    });
-    const until = async (isThere: () => boolean): Promise<void> => {
-      while (!isThere()) await new Promise((resolve) => arrived.addEventListener("writes", resolve, { once: true }));
-    };
-    await until(() => heard.length > 0);
-    expect(heard).toEqual(["any"]);
-    heard.length = 0;
-    const root = await openAgent(theirs, { turnBudget: { deadline: NOW + 7000 } });
-    const kid = await openChild(root, "kid");
-    await kid.commit({ entries: [note("an unchanged inbox")] });
-    await kid.commit({ entries: [note("a record")], owned: { ...ready, lastActivity: NOW + 1 } });
-    await theirs.pause(agentKey(), "ann", NOW);
-    // Heartbeats are not reported.
-    await theirs.heartbeat(elsewhere.processId, NOW);
-    const writes = (): readonly ForeignWrite[] => heard.flatMap((one) => (one === "any" ? [] : one.all));
-    // The child's turn was posted to it alone, the pause to both.
-    await until(() => writes().some(({ posted }) => posted?.length === 2));
-    end();
-    expect(heard).not.toContain("any");
-    expect(new Set(writes().map((write) => `${write.tenant} ${write.rootAgentId}`))).toEqual(
-      new Set([`${TENANT} ${ROOT}`]),
-    );
-    // The warning is due first, at 80 % of the time.
-    expect(writes().flatMap(({ timerAt }) => timerAt ?? [])).toEqual([NOW + 5600]);
-    expect(writes().at(-1)?.posted?.toSorted()).toEqual([ROOT, kid.key.agentId].toSorted());
-    const records = writes().map((write) => write.records);
-    expect(records).toContainEqual([]);
-    expect(records).toContainEqual([kid.key.agentId]);
-    expect(records.at(-1)).toEqual([ROOT]);
-    await mine.close();
-    await theirs.close();
+    return { mine: storesOn(server, { prefix }), theirs: storesOn(server, { prefix }) };
   });
 
   test("a pause of a tree and the concurrent creation of an agent below it do not wait for each other", async () => {

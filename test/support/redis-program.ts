@@ -1,11 +1,8 @@
-import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { promisify } from "node:util";
+import { libraryPath, unpackDebian } from "./debian-package.ts";
 import { onceAMachine } from "./once-a-machine.ts";
-
-const run = promisify(execFile);
 
 /** The program and arguments that start `redis-server` on this machine. */
 export interface RedisProgram {
@@ -24,7 +21,11 @@ export async function findRedis(): Promise<RedisProgram | undefined> {
   const known = onPath() ?? unpacked();
   if (known) return known;
   try {
-    await onceAMachine(cache, () => unpacked() !== undefined, unpack);
+    await onceAMachine(
+      cache,
+      () => unpacked() !== undefined,
+      () => unpackDebian(PACKAGE, cache),
+    );
   } catch (error) {
     const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
     process.stderr.write(
@@ -42,30 +43,5 @@ function onPath(): RedisProgram | undefined {
 function unpacked(): RedisProgram | undefined {
   const root = join(cache, "root");
   const path = join(root, "usr/bin", PACKAGE);
-  if (!existsSync(path)) return undefined;
-  const libraries = join(root, "usr/lib");
-  const folders = readdirSync(libraries).map((name) => join(libraries, name));
-  return { path, environment: { LD_LIBRARY_PATH: folders.join(delimiter) } };
-}
-
-async function unpack(): Promise<void> {
-  const fetched = join(cache, "fetched");
-  mkdirSync(fetched, { recursive: true });
-  try {
-    await download(fetched);
-  } catch {
-    // The package lists may be missing or too old.
-    await run("apt-get", ["update", "-qq"]);
-    await download(fetched);
-  }
-  const root = join(cache, "unpacking");
-  for (const name of readdirSync(fetched)) await run("dpkg", ["-x", join(fetched, name), root]);
-  renameSync(root, join(cache, "root"));
-}
-
-/** The package with its dependencies that are not on this machine. */
-async function download(folder: string): Promise<void> {
-  const { stdout } = await run("apt-get", ["install", "--simulate", PACKAGE]);
-  const names = [...stdout.matchAll(/^Inst (\S+)/gm)].flatMap(([, name]) => name ?? []);
-  await run("apt-get", ["download", ...names], { cwd: folder });
+  return existsSync(path) ? { path, environment: libraryPath(root) } : undefined;
 }

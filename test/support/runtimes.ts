@@ -13,15 +13,18 @@ import {
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { rows } from "./full.ts";
+import { dumpOf as dumpOfSchema } from "./postgres-dump.ts";
 import { dumpOf } from "./redis-dump.ts";
 import { ReachedStores } from "./reached-stores.ts";
+import { PostgresServer, postgresProgram } from "./postgres-server.ts";
+import { postgresStoresOn, ReusedSchemas } from "./postgres-stores.ts";
 import { RedisServer, redisProgram } from "./redis-server.ts";
 import { ownPrefix, storesOn } from "./redis-stores.ts";
 import { noted } from "./under-way.ts";
 
 export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, restored"] as const;
 export type VariantName = (typeof variantNames)[number];
-export type RuntimeVariant = VariantName | "redis";
+export type RuntimeVariant = VariantName | "redis" | "postgres";
 
 /** The quick run uses each adapter once, one of them with every agent restored after every commit. */
 const usualVariants = rows(variantNames, ["memory", "sqlite, restored"]);
@@ -68,8 +71,26 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "steering from another process",
 ]);
 
-/** `TROUPE_RUNTIMES=redis` runs every suite on Redis only. */
-const isOnRedis = process.env["TROUPE_RUNTIMES"] === "redis";
+/** Suites that always run on Postgres too. */
+const onPostgresToo: ReadonlySet<string> = new Set([
+  "two processes on the same stores",
+  "keys of turns across processes",
+  "decisions",
+  "every byte of a deleted tree",
+  "a deletion whose process dies",
+  "a restart",
+  "unfinished agents of dead processes",
+  "an owner that was silent for longer than its lease",
+]);
+
+const servers: readonly RuntimeVariant[] = ["redis", "postgres"];
+/** `TROUPE_RUNTIMES=redis` or `postgres` runs every suite on that server only. */
+const onlyOn = servers.find((name) => name === process.env["TROUPE_RUNTIMES"]);
+
+/** A server that the tests of one suite share. */
+type SharedServer =
+  | { readonly redis: RedisServer }
+  | { readonly schemas: ReusedSchemas; readonly postgres: PostgresServer };
 
 /** Lease of every staged process, in milliseconds: a process without a heartbeat for longer is dead. */
 export const stageLeaseMs = 10_000;
@@ -120,18 +141,26 @@ export function describeRuntimes(
   suite: (stage: () => Stage) => void,
   only: readonly RuntimeVariant[] = usualVariants,
 ): void {
-  const chosen = onRedisToo.has(title) ? ([...only, "redis"] as const) : only;
+  const chosen: readonly RuntimeVariant[] = [
+    ...only,
+    ...(onRedisToo.has(title) ? (["redis"] as const) : []),
+    ...(onPostgresToo.has(title) ? (["postgres"] as const) : []),
+  ];
   const isOfFile = only.every((name) => name.startsWith("sqlite"));
-  const variants = (isOnRedis && !isOfFile ? (["redis"] as const) : chosen).filter(
-    (name) => name !== "redis" || redisProgram,
+  const variants = (onlyOn !== undefined && !isOfFile ? [onlyOn] : chosen).filter(
+    (name) => (name !== "redis" || redisProgram) && (name !== "postgres" || postgresProgram),
   );
   describe.each(variants.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
-    let server: RedisServer | undefined;
+    let server: SharedServer | undefined;
     let current: TestStage | undefined;
     beforeAll(async () => {
-      if (variant === "redis") server = await RedisServer.start();
+      if (variant === "redis") server = { redis: await RedisServer.start() };
+      if (variant === "postgres") {
+        const postgres = await PostgresServer.start();
+        server = { postgres, schemas: new ReusedSchemas(postgres) };
+      }
     });
-    afterAll(() => server?.stop());
+    afterAll(() => (server && "redis" in server ? server.redis : server?.postgres)?.stop());
     beforeEach(() => {
       current = new TestStage(variant, server);
     });
@@ -160,13 +189,15 @@ class TestStage implements Stage {
   readonly #onlookers: Stores[] = [];
   readonly #processes: TestProcess[] = [];
 
-  readonly #server: RedisServer | undefined;
+  readonly #server: SharedServer | undefined;
   readonly #prefix = ownPrefix();
+  readonly #schema: string | undefined;
 
-  constructor(variant: RuntimeVariant, server: RedisServer | undefined) {
+  constructor(variant: RuntimeVariant, server: SharedServer | undefined) {
     this.variant = variant;
     this.#server = server;
     this.#restores = variant.endsWith("restored");
+    if (server && "schemas" in server) this.#schema = server.schemas.take();
     if (variant.startsWith("memory")) this.#memory = memoryStores();
     else this.folder = mkdtempSync(join(tmpdir(), "troupe-runtime-"));
   }
@@ -192,7 +223,7 @@ class TestStage implements Stage {
   }
 
   stored(): string {
-    if (this.#server) return this.#server.stored();
+    if (this.#server) return ("redis" in this.#server ? this.#server.redis : this.#server.postgres).stored();
     const names = this.folder === undefined ? [] : readdirSync(this.folder);
     return names.map((name) => readFileSync(join(this.folder ?? "", name), "latin1")).join("");
   }
@@ -200,7 +231,8 @@ class TestStage implements Stage {
   async present(): Promise<string> {
     const server = this.#server;
     if (!server) return this.stored();
-    const client = server.client();
+    if ("postgres" in server) return dumpOfSchema(server.postgres, this.#schema ?? "");
+    const client = server.redis.client();
     try {
       return await dumpOf(client, this.#prefix);
     } finally {
@@ -217,11 +249,14 @@ class TestStage implements Stage {
   async close(): Promise<void> {
     for (const staged of this.#processes) await staged.end();
     for (const onlooker of this.#onlookers) await onlooker.close();
+    if (this.#server && "schemas" in this.#server && this.#schema) await this.#server.schemas.free(this.#schema);
     if (this.folder !== undefined) rmSync(this.folder, { recursive: true, force: true });
   }
 
   #connect(): Stores {
-    if (this.#server) return noted(storesOn(this.#server, { prefix: this.#prefix }));
+    const server = this.#server;
+    if (server && "redis" in server) return noted(storesOn(server.redis, { prefix: this.#prefix }));
+    if (server) return noted(postgresStoresOn(server.postgres, { schema: this.#schema, maxConnections: 4 }));
     return this.#memory ?? sqliteStores(join(this.folder ?? "", "troupe.db"));
   }
 }

@@ -16,7 +16,7 @@ import { startEndpoint } from "../worker/endpoint.ts";
 import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
 import { toldOf } from "../worker/worker-metrics.ts";
 
-export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "store"> {
+export interface WorkerOptions extends DefinitionOptions, StoreOptions {
   readonly queues?: QueuePlan | undefined;
   /** Maximum number of agents at work at the same time. */
   readonly concurrency?: number | undefined;
@@ -27,10 +27,10 @@ export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "st
 
 export const usualConcurrency = 50;
 
-/** Runs agents and tool jobs for all clients of the same Redis until a signal ends it. */
+/** Runs agents and tool jobs for all clients of the same stores until a signal ends it. */
 export async function workerCommand(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
-  const { redis, prefix, concurrency = usualConcurrency, metricsPort, metricsHost } = options;
-  const place = storeLocation(context, { redis, prefix });
+  const { store, redis, prefix, concurrency = usualConcurrency, metricsPort, metricsHost } = options;
+  const place = storeLocation(context, { store, redis, prefix });
   const { openQueues } = place;
   if (openQueues === undefined) {
     throw new InvalidInputError("a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS");

@@ -13,6 +13,8 @@ export type Reply =
 /** The prompt for a request. */
 export function replyPrompt({ kind, isAsked }: Pick<AgentRequest, "kind" | "isAsked">): string {
   switch (kind) {
+    case "budget":
+      return 'Continue with more? [y]es, [n]o <why>, [e]dit {"add": <amount>}, [l]ater: ';
     case "approval":
       return "Approve? [y]es, [n]o <why>, [e]dit <json>, [l]ater: ";
     case "question":
@@ -34,7 +36,7 @@ export function replyOf(request: Pick<AgentRequest, "kind" | "arguments" | "isAs
   const { kind } = request;
   if (kind === "question" || kind === "client") return answerOf(request, text);
   const [, word = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(text) ?? [];
-  const isApproval = kind === "approval";
+  const isApproval = kind === "approval" || kind === "budget";
   const isForDone = kind === "auth" && request.isAsked === true;
   switch (word.toLowerCase()) {
     case "n":

@@ -8,6 +8,7 @@ import { databasePath, type Stores } from "../../stores/index.ts";
 import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
+import { isPostgresAddress, postgresAddress } from "./postgres-location.ts";
 
 /** The options that name a store. */
 export interface StoreOptions {
@@ -24,22 +25,26 @@ export interface StoreLocation {
   readonly words: readonly string[];
   /** Remarks on command lines with these options. */
   readonly remarks: readonly string[];
-  /** Path of the SQLite file; `undefined` for Redis and for a database in memory. */
+  /** Path of the SQLite file; `undefined` for servers and for a database in memory. */
   readonly file: string | undefined;
   /** Opens the store; creates it if it does not exist. */
   readonly open: () => Promise<Stores>;
   /** Opens an existing store. Throws `InvalidInputError` if it does not exist. */
   readonly openExisting: () => Promise<Stores>;
-  /** Opens the queues of the same Redis; `undefined` for a file. Throws `InvalidInputError` for invalid signing keys. */
+  /** Opens the queues of its Redis; `undefined` without one. Throws `InvalidInputError` for invalid signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
-  /** Connects servers through the same Redis, over these stores' connection; `undefined` for a file. */
+  /** Connects servers through its Redis, over these stores' connection if they are there; `undefined` without one. */
   readonly openSharing: ((stores: Stores) => Promise<RedisSharing>) | undefined;
 }
 
-/** Throws `InvalidInputError` if the options name two stores, or an invalid address. */
+/**
+ * With a store in Postgres, Redis is only for the queues and what servers share.
+ * Throws `InvalidInputError` if the options name two stores, or an invalid address.
+ */
 export function storeLocation(context: Pick<CliContext, "environment">, options: StoreOptions): StoreLocation {
   const { environment } = context;
   const { store, redis, prefix } = options;
+  if (store !== undefined && isPostgresAddress(store)) return postgresPlace(context, store, options);
   if (store !== undefined && redis !== undefined) {
     throw new InvalidInputError("--store and --redis name two stores; give one of them");
   }
@@ -81,15 +86,34 @@ function redisPlace(
   from: "flag" | "environment",
   prefix: string | undefined,
 ): StoreLocation {
-  const { shown, hasPassword } = address;
-  const ofPrefix = prefix === undefined ? [] : ["--prefix", prefix];
-  const isSecret = hasPassword && from === "environment";
+  const { shown } = address;
   const open = async (): Promise<Stores> => {
     const { redisStores } = await import("../../stores/redis.ts");
     return redisStores(redisOptions(address, prefix));
   };
   return {
     name: prefix === undefined ? shown : `${shown} (prefix ${prefix})`,
+    ...redisWords(address, from, prefix),
+    file: undefined,
+    open,
+    openExisting: open,
+    openQueues: () => queuesAt(environment, address, prefix),
+    async openSharing(stores) {
+      const { redisSharing } = await import("../../server/index.ts");
+      return await redisSharing({ stores });
+    },
+  };
+}
+
+/** The words of a command line with this Redis, and remarks on them. */
+function redisWords(
+  { shown, hasPassword }: RedisAddress,
+  from: "flag" | "environment",
+  prefix: string | undefined,
+): Pick<StoreLocation, "words" | "remarks"> {
+  const ofPrefix = prefix === undefined ? [] : ["--prefix", prefix];
+  const isSecret = hasPassword && from === "environment";
+  return {
     // With --redis, the address without its password would override the variable that contains it.
     words: isSecret ? ofPrefix : ["--redis", shown, ...ofPrefix],
     remarks: isSecret
@@ -97,18 +121,62 @@ function redisPlace(
       : hasPassword
         ? ["(The password is left out of these commands: add it to the address, or set TROUPE_REDIS instead.)"]
         : [],
+  };
+}
+
+async function queuesAt(
+  environment: CliContext["environment"],
+  address: RedisAddress,
+  prefix: string | undefined,
+): Promise<Queues> {
+  const { bullmqQueues } = await import("../../queues/bullmq.ts");
+  const queuePrefix = prefix === undefined ? undefined : `${prefix}queue:`;
+  return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
+}
+
+function postgresPlace(
+  { environment }: Pick<CliContext, "environment">,
+  store: string,
+  { redis, prefix }: StoreOptions,
+): StoreLocation {
+  const { options, shown, hasPassword } = postgresAddress(store);
+  const fromEnvironment = environment["TROUPE_REDIS"]?.trim() ?? "";
+  const address =
+    redis !== undefined
+      ? redisAddress(redis, "--redis")
+      : fromEnvironment === ""
+        ? undefined
+        : redisAddress(fromEnvironment, "TROUPE_REDIS");
+  if (address === undefined && prefix !== undefined) {
+    throw new InvalidInputError(
+      "--prefix is the prefix of keys in Redis; name the schema in Postgres with ?schema=NAME in --store",
+    );
+  }
+  const ofRedis = address && redisWords(address, redis === undefined ? "environment" : "flag", prefix);
+  const open = async (): Promise<Stores> => {
+    const { postgresStores } = await import("../../stores/postgres.ts");
+    return postgresStores(options);
+  };
+  return {
+    name: shown,
+    words: ["--store", shown, ...(ofRedis?.words ?? [])],
+    remarks: [
+      ...(hasPassword
+        ? ["(The password is left out of these commands: add it to the address, or set PGPASSWORD instead.)"]
+        : []),
+      ...(ofRedis?.remarks ?? []),
+    ],
     file: undefined,
     open,
     openExisting: open,
-    async openQueues() {
-      const { bullmqQueues } = await import("../../queues/bullmq.ts");
-      const queuePrefix = prefix === undefined ? undefined : `${prefix}queue:`;
-      return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
-    },
-    async openSharing(stores) {
-      const { redisSharing } = await import("../../server/index.ts");
-      return await redisSharing({ stores });
-    },
+    openQueues: address && (() => queuesAt(environment, address, prefix)),
+    openSharing:
+      address &&
+      (async () => {
+        const { redisSharing } = await import("../../server/index.ts");
+        const { cluster, url } = redisOptions(address, undefined);
+        return await redisSharing({ cluster, url, prefix });
+      }),
   };
 }
 
@@ -117,7 +185,7 @@ async function sqliteAt(path: string): Promise<Stores> {
   return sqliteStores(path);
 }
 
-/** Opens the store for `work` and closes it. Adds the store's name to errors of Redis. */
+/** Opens the store for `work` and closes it. Adds the store's name to errors of servers. */
 export async function withStore<T>(
   place: StoreLocation,
   how: "open" | "openExisting",
@@ -127,7 +195,7 @@ export async function withStore<T>(
   try {
     return await work(stores);
   } catch (error) {
-    throw stores.kind === "redis" ? named(place, error) : error;
+    throw stores.kind === "sqlite" ? error : named(place, error);
   } finally {
     await stores.close();
   }

@@ -73,6 +73,15 @@ const knownSurfaces: readonly ServedSurface[] = [
     },
   },
   {
+    name: "ai-sdk",
+    title: "AI SDK",
+    addresses: (url, { teal }) => teal.map(({ definition }) => `${url}/ai-sdk/${definition.name} (for useChat)`),
+    load: async () => {
+      const { aiSdkSurface } = await import("../../server/index.ts");
+      return ({ agents }) => aiSdkSurface({ agents: agents.map(({ name }) => name) });
+    },
+  },
+  {
     name: "openai",
     title: "OpenAI",
     addresses: (url, { teal }) => [`${url}/v1 (models: ${teal.map(({ definition }) => definition.name).join(", ")})`],

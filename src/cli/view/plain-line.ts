@@ -90,6 +90,7 @@ const askings: Readonly<Record<RequestKind, string>> = {
   client: "asks its caller to run",
   question: "asks",
   auth: "asks for credentials",
+  budget: "asks for more budget",
 };
 
 /** `pay was approved by anna`, `pay was rejected by anna: too much`, `pay: no decision in time`. */

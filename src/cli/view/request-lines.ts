@@ -79,6 +79,7 @@ const askings: Readonly<Record<RequestKind, (name: string) => string>> = {
   client: (name) => `asks you to run ${name}`,
   question: () => "asks",
   auth: (name) => `needs credentials for ${name}`,
+  budget: (name) => `asks for more budget (${name})`,
 };
 
 type Asked = Pick<
@@ -109,7 +110,7 @@ export function decidingLines(
 ): string[] {
   const line = (command: string, ...words: string[]): string =>
     commandLine(invocation, command, [requestId, ...words, ...store]);
-  if (kind === "approval") return [line("approve"), line("reject", "--reason", "why")];
+  if (kind === "approval" || kind === "budget") return [line("approve"), line("reject", "--reason", "why")];
   if (kind === "auth" && isAsked === true) return [line("approve"), line("reject", "--reason", "why")];
   if (kind === "auth") return [`(its program continues with agent.resume({ auth }))`, line("reject")];
   return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
@@ -141,6 +142,7 @@ const waits: Readonly<Record<RequestKind, string>> = {
   client: "run ",
   question: "answer ",
   auth: "",
+  budget: "approve more budget: ",
 };
 
 /** A request in its agent's row: `waits: approve pay({"to":"Ann"})`. */

@@ -209,6 +209,8 @@ export const storedAccountsSchema = z.object({
   accounts: z.array(accountSchema),
   /** Calls that wait for budget, in queue order. */
   waiters: z.array(waiterSchema),
+  /** The accounts of the run's owner and of the tenant, above its root. Absent if there are none. */
+  above: z.array(accountSchema).optional(),
 });
 export type StoredAccounts = DeepReadonly<z.infer<typeof storedAccountsSchema>>;
 

@@ -90,7 +90,7 @@ const auditFileSchema = z.object({
     z.object({
       agentId: z.string(),
       requestId: z.string(),
-      kind: z.enum(["approval", "client", "question", "auth"]),
+      kind: z.enum(["approval", "client", "question", "auth", "budget"]),
       name: z.string(),
       status: z.enum(["open", "decided", "closed"]),
       argumentsHash: z.string(),

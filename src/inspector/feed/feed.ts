@@ -1,7 +1,7 @@
 import { createRedactor, optionsOf, type Redactor } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRequest, agentOfTurn, callOfRequest, partsOfCall } from "../../state/index.ts";
-import type { RunFile } from "../../stores/index.ts";
+import { areShared, type RunFile } from "../../stores/index.ts";
 import { messagePage, type MessageQuery } from "./agent-journal.ts";
 import {
   type AgentMachines,
@@ -98,7 +98,7 @@ export class Feed {
   info(scope: Scope): FeedInfo {
     const sources = this.#sources.all();
     const isLive = sources.some(({ runtime }) => runtime?.isOpen === true);
-    const isWritten = isLive || sources.some(({ stores }) => stores.kind === "redis");
+    const isWritten = isLive || sources.some(({ stores }) => areShared(stores));
     const actors = scope === "act" ? sources.flatMap((source) => actorOf(source) ?? []) : [];
     const definitions = actors.flatMap(({ talk }) => talk?.definitions ?? []);
     const acts = actors.length === 0 ? "none" : actors.some(({ talk }) => talk !== undefined) ? "talk" : "decide";

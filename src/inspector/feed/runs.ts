@@ -1,4 +1,4 @@
-import { type Account, turnAccountId } from "../../budget/index.ts";
+import { type Account, shownAccount, turnAccountId } from "../../budget/index.ts";
 import {
   type AgentRecord,
   type ForkedFrom,
@@ -230,5 +230,8 @@ function parentsFirst(agents: readonly AgentRecord[]): AgentRecord[] {
 
 export async function storedAccountsOf({ stores, tenant, runId }: RunSource): Promise<StoredAccounts> {
   const [head, waiters] = await Promise.all([stores.treeHead(tenant, runId), stores.waiters(tenant, runId)]);
-  return { cursor: head?.cursor ?? 0, accounts: [...(head?.accounts ?? [])], waiters };
+  const root = head?.agents.find(({ agentId }) => agentId === runId);
+  const above = root ? await stores.outer.of(tenant, root.ownerId) : [];
+  const stored = { cursor: head?.cursor ?? 0, accounts: [...(head?.accounts ?? [])], waiters };
+  return above.length === 0 ? stored : { ...stored, above: above.map((account) => shownAccount(account, Date.now())) };
 }

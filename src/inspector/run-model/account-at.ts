@@ -1,4 +1,4 @@
-import type { Account } from "../../budget/index.ts";
+import { type Account, outerPartsOf } from "../../budget/index.ts";
 
 export type { Account };
 
@@ -20,6 +20,13 @@ export function termsOf({ id, agentId, turnId, parentId, limits, firstLimits, op
 export interface AccountAt extends Account {
   /** When the account's turn ended or its agent was shut down; `null` while the account is open. */
   readonly closedAt: number | null;
+}
+
+/** An account above the run, in words: `owner ada, per day`. */
+export function aboveName(accountId: string): string {
+  const { name = null, window = "" } = outerPartsOf(accountId) ?? {};
+  const span = window === "total" ? "in total" : `per ${window.slice(3).toLowerCase()}`;
+  return `${name === null ? "the tenant" : `owner ${name}`}, ${span}`;
 }
 
 /** What an account pays for, in words. */

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredAccounts } from "../feed/wire.ts";
-import { type AccountAt, scopeOf } from "../run-model/account-at.ts";
+import { aboveName, type AccountAt, scopeOf } from "../run-model/account-at.ts";
 import { payingAccounts, usesOf } from "../run-model/agent-budget.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import { AccountDetail } from "./account-detail.tsx";
@@ -63,6 +63,7 @@ export function BudgetsView({ run }: { readonly run: RunSession }) {
             selectAgent(agentId);
           }}
         />
+        <AccountsAbove run={run} accounts={stored?.above ?? []} />
         <AllAccounts run={run} shown={account?.id} />
       </div>
       {account && (
@@ -86,6 +87,43 @@ function foremost(chain: readonly AccountAt[]): AccountAt | undefined {
   const own = chain.filter(({ agentId }) => agentId === first?.agentId);
   const above = chain.slice(own.length);
   return [...own.toReversed(), ...above].find((account) => usesOf(account, 0).length > 0) ?? first;
+}
+
+/** The accounts of the owner and of the tenant, on which other runs spend too. */
+function AccountsAbove({
+  run,
+  accounts,
+}: {
+  readonly run: RunSession;
+  readonly accounts: NonNullable<StoredAccounts["above"]>;
+}) {
+  if (accounts.length === 0) return null;
+  return (
+    <section class="accounts-above" aria-label="Accounts above the run">
+      <h3>Above the run</h3>
+      {accounts.map((account) => {
+        const [use] = limitUses(account, run.time);
+        const renewsAt = account.outer?.endsAt ?? null;
+        return (
+          <p key={account.id}>
+            <b>{oneLine(aboveName(account.id), 80)}</b>{" "}
+            {use && (
+              <>
+                <LimitBar use={use} isWide />{" "}
+                <span class="figures quiet">
+                  {amountText(use.limit, use.used)} of {amountText(use.limit, use.max)} {limitWord(use.limit)}
+                </span>
+              </>
+            )}{" "}
+            <span class="figures quiet">
+              {account.reserved.tokens > 0 && `${compact(account.reserved.tokens)} tokens reserved, `}
+              {renewsAt === null ? "never renews" : `renews ${new Date(renewsAt).toISOString().slice(0, 16)} UTC`}
+            </span>
+          </p>
+        );
+      })}
+    </section>
+  );
 }
 
 /** The tree of all accounts. */

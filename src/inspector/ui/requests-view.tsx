@@ -143,6 +143,7 @@ const kindWords: Readonly<Record<RequestRow["kind"], string>> = {
   client: "asks its caller to run",
   question: "asks",
   auth: "needs credentials for",
+  budget: "asks for more budget for",
 };
 
 /** One request for a decision. The decision is sent with the hash of the shown arguments. */
@@ -416,7 +417,7 @@ function optionsOf({ kind, arguments: given }: RequestRow): readonly string[] {
 function Choices(props: ChoicesProps) {
   const { request, draft, setStep } = props;
   if (draft.step !== "choose") return <Confirmation {...props} />;
-  const isApproval = request.kind === "approval";
+  const isApproval = request.kind === "approval" || request.kind === "budget";
   const options = optionsOf(request);
   return (
     <p class="choices">

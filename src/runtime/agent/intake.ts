@@ -55,7 +55,10 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       takeAbort(activation, item);
       break;
     case "budget.freed":
-      if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
+      if (activation.openTurnId !== null) {
+        const decided = item.decided ? { decided: item.decided } : {};
+        activation.append({ type: "budget.freed", turnId: activation.openTurnId, ...decided });
+      }
       break;
     case "budget.changed":
       if (isAsleep(activation)) return false;

@@ -1,5 +1,6 @@
 import type { FactParts } from "../../actors/index.ts";
 import { faultPoint } from "../../base/index.ts";
+import type { OuterLimits } from "../../budget/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -182,7 +183,10 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#hasLeft || this.#pending.isEmpty) return undefined;
-    this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
+    const batch = this.#pending.toBatch(this.#start, this.#committedSeq);
+    const above = this.#events.above();
+    const asking = this.#events.asking();
+    this.#underWay = above.length > 0 ? { ...batch, asking, above } : { ...batch, asking };
     this.#pending = new PendingBatch();
     return this.#underWay;
   }
@@ -294,6 +298,10 @@ interface WriterStart {
 
 interface WriterEvents {
   now(): number;
+  /** The accounts above the agent's root at this moment. */
+  above(): readonly OuterLimits[];
+  /** For requests that the commit opens. */
+  asking(): NonNullable<Batch["asking"]>;
   /** Delivers the entry to the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;

@@ -1,6 +1,7 @@
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
 import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, deepFreeze, readOnlyLists, type TraceHeaders, traceOf } from "../../base/index.ts";
+import type { Binding, OuterLimits } from "../../budget/index.ts";
 import { type CompileInput, isOfTurn, openTurnStart, viewOf } from "../../context/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentContext } from "../../machines/index.ts";
@@ -33,7 +34,7 @@ import type { TurnFailures } from "./turn-failures.ts";
 
 type Lent = Pick<
   ActivationPorts,
-  "prices" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores" | "schedulesOf"
+  "prices" | "outer" | "random" | "auth" | "contexts" | "failures" | "slots" | "definitions" | "stores" | "schedulesOf"
 >;
 
 /** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
@@ -48,6 +49,10 @@ export abstract class LiveView {
 
   random(): number {
     return this.#lent.random();
+  }
+
+  get outerBinding(): Binding {
+    return this.#lent.outer.bindingOf(this.identity.ownerId);
   }
 
   inContextOf<T>(turnId: string, work: () => T): T {
@@ -209,10 +214,20 @@ export abstract class LiveView {
   }
 }
 
+/** The accounts above the roots as this process configures them. */
+export interface OuterSource {
+  /** The smallest limits above the root. Throws `InvalidInputError` if the owner's limits cannot be read. */
+  bindingOf(ownerId: string | null): Binding;
+  /** From the owner's to the tenant's. */
+  limitsOf(ownerId: string | null): readonly OuterLimits[];
+}
+
 /** The ports through which a live agent uses its process. */
 export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
+  /** The accounts above the roots. */
+  readonly outer: OuterSource;
   readonly stores: Stores;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;

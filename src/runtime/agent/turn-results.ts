@@ -8,6 +8,7 @@ import {
   billedModel,
   modelUseOf,
   noModelUse,
+  outerPartsOf,
   totalUse,
   turnAccountId,
   type UseByModel,
@@ -133,10 +134,11 @@ function lastCallOf(entries: readonly Entry[]): LimitStop | null {
 function limitStopOf({ reason, limit, accountId, used, max, message }: StopSignal): LimitStop | null {
   if (limit === undefined || accountId === undefined || reason === "error") return null;
   const figures = { used: used ?? null, max: max ?? null };
+  const outer = outerPartsOf(accountId);
   return {
     reason,
     limit,
-    agentId: agentOfAccount(accountId),
+    agentId: outer ? (outer.name ?? "tenant") : agentOfAccount(accountId),
     accountId,
     ...figures,
     message,
@@ -152,6 +154,9 @@ const fieldOf: Readonly<Partial<Record<LimitName, keyof Budget>>> = {
 };
 
 function wayOnOf(limit: LimitName, accountId: string): string {
+  if (outerPartsOf(accountId)) {
+    return "the account is above all agents of its owner or tenant: wait until it renews, or let an operator add to it (troupe budget ACCOUNT --max-cost …)";
+  }
   if (!accountId.startsWith("turn:")) {
     return "the account outlives the turn, so a turn's budget cannot raise the limit; create an agent with a larger budget";
   }

@@ -28,7 +28,7 @@ import type {
 } from "./agent-types.ts";
 import { stubsRule } from "./stub-options.ts";
 import { authRule, checkedParts, keyRule } from "./turn-options.ts";
-import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
+import type { AccountListOptions, AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Maximum number of characters of an agent's metadata, which is written with every change of its record. */
 const METADATA_CHARACTERS = 1_000_000;
@@ -171,6 +171,14 @@ export function listOptionsOf(options: unknown): AgentListOptions {
 
 export function turnListOptionsOf(options: unknown): TurnListOptions {
   return optionsOf<TurnListOptions>(options, "runtime.turns()", turnsOptionsSchema);
+}
+
+const accountsOptionsSchema: OptionsSchema<AccountListOptions> = {
+  rules: { ownerId: idRule, after: textRule, limit: wholeNumberRule(1, 1_000) },
+};
+
+export function accountListOptionsOf(options: unknown): AccountListOptions {
+  return { limit: 100, ...optionsOf<AccountListOptions>(options, "runtime.accountsAbove()", accountsOptionsSchema) };
 }
 
 export function requestListOptionsOf(options: unknown): RequestListOptions {

@@ -210,6 +210,8 @@ export interface DecisionAttempt {
   readonly by: string | null;
   /** The decision that the caller wants to make. */
   readonly verdict: RequestVerdict;
+  /** The arguments of the verdict `edited`; of a request for more budget the amount, `{ add }`. */
+  readonly arguments?: Json | undefined;
 }
 
 /** A decision on a request. */

@@ -18,6 +18,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import type { Queues, ToolQueueOptions } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { retentionRule } from "./deletion-types.ts";
+import { accountsRule } from "./accounts-options.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { IdleOptions, WorkSettings } from "./roles.ts";
 import type { HealthOptions } from "./runtime-health.ts";
@@ -85,6 +86,7 @@ export const runtimeSettingsRules: OptionsSchema<RuntimeSettings>["rules"] = {
   projections: projectionsRule,
   prices: anyRule,
   showCosts: flagRule,
+  accounts: accountsRule,
   tenant: idRule,
   clock: clockRule,
   random: functionRule,

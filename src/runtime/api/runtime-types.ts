@@ -15,6 +15,7 @@ import type {
   OwnerDeletionReport,
   RetentionOptions,
 } from "./deletion-types.ts";
+import type { AccountLimits, AccountsOptions } from "./accounts-options.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
 import type { IdleOptions, Recovers, Role, WorkOf } from "./roles.ts";
@@ -55,6 +56,11 @@ export interface RuntimeSettings {
    * MB). An unknown cost is null, never 0. Default false: costs then come only from `price` and `prices`.
    */
   readonly showCosts?: boolean | undefined;
+  /**
+   * Budgets above the roots: what all agents of an owner, and all agents of the tenant, may spend together, by minute, hour, day, month or
+   * in total. Give all processes the same ones. Default: none.
+   */
+  readonly accounts?: AccountsOptions | undefined;
   /** Prefix of every key. Default `default`. */
   readonly tenant?: string | undefined;
   /** Read in whole milliseconds; while it returns an invalid time, time stands still. Default: the system clock. */
@@ -115,6 +121,16 @@ export interface RuntimeOptions<Chosen extends Role = Role> extends RuntimeSetti
 
 /** Filter, order and limit for a list of the tenant's agents. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
+
+/** Filter and limit for a list of accounts above the roots. */
+export interface AccountListOptions {
+  /** Only the accounts of this owner and of the tenant. Default: all. */
+  readonly ownerId?: string | undefined;
+  /** Continues after the account with this id; only without `ownerId`. Default: from the first. */
+  readonly after?: string | undefined;
+  /** Maximum number of accounts, 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined;
+}
 
 /** Filter and limit for a list of turns. */
 export type TurnListOptions = Omit<TurnFilter, "tenant">;
@@ -204,6 +220,16 @@ export interface Runtime {
   turns(options?: TurnListOptions): Promise<TurnRecord[]>;
   /** The budget accounts of a tree; empty if no such tree is stored. */
   accounts(rootAgentId: string): Promise<Account[]>;
+  /**
+   * The accounts above the roots (`accounts` of `createRuntime()`) that something was charged to: those of one owner with those of the
+   * tenant, or all of them, by id. At most 100, or `limit`; continue with `after: last.id`.
+   */
+  accountsAbove(options?: AccountListOptions): Promise<Account[]>;
+  /**
+   * Adds to the limits of an account above the roots until it renews. Calls that wait for room there ask again. Rejects with
+   * `NotFoundError` if there is no such account.
+   */
+  addToAccount(accountId: string, amounts: AccountLimits): Promise<Account>;
   /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;
   /**

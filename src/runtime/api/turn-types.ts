@@ -77,7 +77,9 @@ export interface LimitStop {
   readonly reason: StopReason;
   /** Name of the limit, as in `Budget`. */
   readonly limit: LimitName;
-  /** The agent that owns the account: the turn's own agent, or one above it. */
+  /**
+   * The agent that owns the account: the turn's own agent, or one above it. For an account above the root, the owner's id, or `tenant`.
+   */
   readonly agentId: string;
   /** The account that has the limit. */
   readonly accountId: string;

@@ -1,5 +1,6 @@
 import type { AgentDefinition } from "../../agents/index.ts";
-import { describeValue, shortHash, stableStringify } from "../../base/index.ts";
+import { anyRule, describeValue, type OptionRule, optionsOf, shortHash, stableStringify } from "../../base/index.ts";
+import { storedAmount } from "../../budget/index.ts";
 import {
   CorruptRecordError,
   InvalidInputError,
@@ -12,6 +13,8 @@ import {
   type AgentKey,
   type AgentRequest,
   agentOfTurn,
+  type BudgetQuestion,
+  budgetQuestionSchema,
   callOfRequest,
   type Decision,
   partsOfCall,
@@ -70,7 +73,8 @@ export class Requests {
     const decision = await this.#decisionOf(request, decide);
     const { by = null } = decide;
     const { mayDecide } = this.#options;
-    if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict }))) {
+    const edited = decision.arguments === undefined ? {} : { arguments: decision.arguments };
+    if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict, ...edited }))) {
       throw new PolicyRefusedError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
         details: { requestId, by },
       });
@@ -126,6 +130,9 @@ export class Requests {
     if (isTheClocks || !verdictsOf[request.kind].includes(verdict))
       throw new InvalidInputError(unfit(request, verdict));
     const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
+    if (verdict === "edited" && request.kind === "budget") {
+      return { verdict, by, reason, arguments: amountOf(request, decide.arguments) };
+    }
     if (verdict === "edited" && request.isAsked === true) {
       throw new InvalidInputError(
         `request "${request.requestId}" is a question of the running tool without arguments to edit; approve or reject it`,
@@ -162,6 +169,36 @@ export class Requests {
     const { turnId } = partsOfCall(callOfRequest(requestId));
     return { tenant: this.#options.tenant, agentId: agentOfTurn(turnId) };
   }
+}
+
+function unchangedRule(right: string): OptionRule {
+  return (value, where) => {
+    if (value === right) return value;
+    throw new InvalidInputError(
+      `${where} is ${describeValue(value)}; it stays ${JSON.stringify(right)}, only add can be changed`,
+    );
+  };
+}
+
+/** The amount that a person adds instead of the proposed one. */
+function amountOf({ requestId, arguments: asked }: AgentRequest, given: unknown): { readonly add: number } {
+  const where = `request "${requestId}": arguments`;
+  const { accountId, limit } = budgetQuestionSchema.parse(asked);
+  const rules = { add: anyRule, accountId: unchangedRule(accountId), limit: unchangedRule(limit) };
+  const { add } = optionsOf<Partial<BudgetQuestion>>(given, where, { rules, needed: ["add"] });
+  const isAmount = typeof add === "number" && Number.isFinite(add) && add > 0 && storedAmount(limit, add) >= 1;
+  if (
+    isAmount &&
+    Number.isSafeInteger(storedAmount(limit, add)) &&
+    (limit === "maxCostMicros" || Number.isInteger(add))
+  ) {
+    return { add };
+  }
+  const right =
+    limit === "maxCostMicros"
+      ? "dollars to add, for instance { add: 2.5 }"
+      : "a whole number to add, for instance { add: 1000 }";
+  throw new InvalidInputError(`${where}.add is ${describeValue(add)}; expected ${right}`);
 }
 
 /** Any other return value is a mistake in the rule, and must not allow the decision. */

@@ -38,6 +38,7 @@ import type { RuntimeStores } from "../unsaved/unsaved-stores.ts";
 import { Worker } from "../work/worker.ts";
 import { type AlarmSource, Alarms, fireTimer, timerSource } from "./alarms.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { OuterBudgets } from "./outer-budgets.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
 import { holdToolConnections } from "./tool-connections.ts";
@@ -60,6 +61,8 @@ export class RuntimeCore implements TurnSource {
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  /** The accounts above the roots. */
+  readonly outer: OuterBudgets;
   readonly part: Part;
   readonly queues: Queues;
   readonly work: Worker;
@@ -87,6 +90,7 @@ export class RuntimeCore implements TurnSource {
   readonly #shownRoots: CoreOptions["shownRoots"];
   readonly #deletions: DeletionWatch;
   #turnsEnded = 0;
+  #isTidying = false;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -97,6 +101,7 @@ export class RuntimeCore implements TurnSource {
     this.tenant = tenant;
     this.clock = clock;
     this.definitions = definitions;
+    this.outer = new OuterBudgets({ tenant, clock, options: options.accounts });
     this.part = options.part;
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
@@ -163,6 +168,7 @@ export class RuntimeCore implements TurnSource {
       tenant,
       clock,
       prices: options.priceBook,
+      outer: this.outer,
       random: this.random,
       closed: this.closed,
       leaseMs,
@@ -260,6 +266,7 @@ export class RuntimeCore implements TurnSource {
         this.#onForeignWrite("any");
         this.damage.beat();
         this.#deletions.look();
+        this.#tidyAccounts();
       },
     });
     this.#heartbeat.start();
@@ -292,6 +299,21 @@ export class RuntimeCore implements TurnSource {
     ];
     const shown = this.#shownRoots?.() ?? [];
     return new Set([...agentIds.map(rootOf), ...this.bus.followedRoots, ...this.stores.unsavedRoots, ...shown]);
+  }
+
+  /** Returns what dead processes have reserved above the roots, and wakes calls that wait there. */
+  #tidyAccounts(): void {
+    if (!this.outer.isUsed || this.#isTidying) return;
+    this.#isTidying = true;
+    const { stores, tenant, clock } = this;
+    stores.outer
+      .tidy(tenant, { now: clock.now(), steady: clock.elapsed() })
+      .then((posted) => this.notify(posted))
+      // The next beat tries again.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isTidying = false;
+      });
   }
 
   lookAtTimers(): void {

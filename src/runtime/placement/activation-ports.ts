@@ -9,7 +9,7 @@ import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import { createSlotsByTool, type ScheduleCaller, type TurnSchedules } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Inspections } from "../agent/inspections.ts";
-import type { ActivationPorts } from "../agent/live-view.ts";
+import type { ActivationPorts, OuterSource } from "../agent/live-view.ts";
 import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { TurnContexts } from "../agent/turn-contexts.ts";
 import type { TurnFailures } from "../agent/turn-failures.ts";
@@ -27,6 +27,7 @@ export interface LiveAgentsOptions {
   /** Its `elapsed()` is the stores' monotonic time, the same for all processes (`StoreClock`). */
   readonly clock: Clock;
   readonly prices: PriceBook;
+  readonly outer: OuterSource;
   readonly random: () => number;
   /** Aborted when the runtime closes. */
   readonly closed: AbortSignal;
@@ -74,12 +75,13 @@ interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
 
 /** The ports through which activations use their process. */
 export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
-  const { clock, prices, stores, part, random, auth, contexts, failures, broadcast, definitions } = options;
+  const { clock, prices, outer, stores, part, random, auth, contexts, failures, broadcast, definitions } = options;
   const { children, succession, ...ports } = owner;
   return {
     ...ports,
     clock,
     prices,
+    outer,
     stores,
     definitions,
     queues: part.queues,

@@ -89,10 +89,18 @@ async function give(memory: Stores, saved: AgentRecord, item: InboxItem): Promis
         await memory.setBudget(key, { by, change: changeBetween(before, limits) }, item.at);
       }
       return;
+    case "budget.freed": {
+      // Only owners post this item, unless it is a person's decision.
+      const { decided, at } = item;
+      if (!decided) return;
+      const { requestId, verdict, by, reason, amount } = decided;
+      const edited = amount === undefined ? {} : { arguments: { add: amount } };
+      await memory.decide(key, requestId, { verdict, by, reason, ...edited }, at);
+      return;
+    }
     case "child.ended":
     case "child.reported":
     case "call.ended":
-    case "budget.freed":
     case "budget.warning":
       // Only owners post these items, and this process is the owner.
       return;

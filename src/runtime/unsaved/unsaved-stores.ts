@@ -1,4 +1,5 @@
 import type { Moment } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
@@ -12,6 +13,8 @@ import {
   type Batch,
   byAge,
   byChange,
+  allApplied,
+  commitCharged,
   type CommitOutcome,
   formatAgentCursor,
   formatTurnCursor,
@@ -116,6 +119,20 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
       onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
     },
 
+    outer: {
+      charge: (batch, moment) => durable.outer.charge(batch, moment),
+      end: (tenant, ends, moment) => durable.outer.end(tenant, ends, moment),
+      of: (tenant, ownerId) => durable.outer.of(tenant, ownerId),
+      list: (tenant, page) => durable.outer.list(tenant, page),
+      raise: (tenant, accountId, more, moment) => durable.outer.raise(tenant, accountId, more, moment),
+      wake: (tenant, agentIds, moment) => durable.outer.wake(tenant, agentIds, moment),
+      tidy: async (tenant, moment) => {
+        const woken = await durable.outer.tidy(tenant, moment);
+        await wakeInMemory(trees, tenant, woken, moment);
+        return woken;
+      },
+    },
+
     // These concern saved trees only.
     processes: () => durable.processes(),
     projectionCursor: (tenant, name, root) => durable.projectionCursor(tenant, name, root),
@@ -216,14 +233,44 @@ async function commit(
   await trees.settled(batches.map(({ key }) => key));
   const outcomes = new Map<Batch, CommitOutcome>();
   const work = [...Map.groupBy(batches, ({ key }) => trees.storesOf(key))].map(async ([stores, own]) => {
-    for (const [index, outcome] of (await stores.commit(own, now, steady)).entries()) {
-      outcomes.set(own[index] as Batch, outcome);
-    }
+    const answered =
+      stores === trees.durable
+        ? await stores.commit(own, now, steady)
+        : await allApplied(own.map((batch) => commitApart(trees.durable, stores, batch, { now, steady })));
+    for (const [index, outcome] of answered.entries()) outcomes.set(own[index] as Batch, outcome);
   });
   // Waits for all commits, because a repeated commit relies on the answers of the batches that succeeded.
   const failed = (await Promise.allSettled(work)).find((one) => one.status === "rejected");
   if (failed) throw failed.reason;
+  for (const [{ key }, outcome] of outcomes) {
+    if (outcome.type === "committed") await wakeInMemory(trees, key.tenant, outcome.posted, { now, steady });
+  }
   return batches.flatMap((batch) => outcomes.get(batch) ?? []);
+}
+
+/** The durable stores cannot post to these agents. */
+async function wakeInMemory(
+  trees: UnsavedTrees,
+  tenant: string,
+  agentIds: readonly string[],
+  moment: Moment,
+): Promise<void> {
+  for (const agentId of agentIds) {
+    const key = { tenant, agentId };
+    if (trees.has(key)) await trees.storesOf(key).outer.wake(tenant, [agentId], moment);
+  }
+}
+
+/** Commits a batch of a tree in memory. The accounts above its root are those of the durable stores. */
+async function commitApart(durable: Stores, own: Stores, batch: Batch, moment: Moment): Promise<CommitOutcome> {
+  const commit = async (one: Batch): Promise<CommitOutcome> => {
+    const [outcome] = await own.commit([one], moment.now, moment.steady);
+    if (outcome) return outcome;
+    throw new InvariantError(`batch ${batch.id} of agent ${batch.key.agentId} has no outcome`);
+  };
+  return await commitCharged(durable.outer, { ...batch, isApart: true }, moment, (answers) =>
+    commit(answers ? { ...batch, answers } : batch),
+  );
 }
 
 const ALL = Number.MAX_SAFE_INTEGER;

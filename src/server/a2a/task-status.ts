@@ -22,7 +22,7 @@ export function stateOf(now: TurnNow): TaskState {
 
 /** The specification lists the approval by a person as a case of `AUTH_REQUIRED`. */
 function waitingState(requests: readonly AgentRequest[]): TaskState {
-  const wantsAuthority = requests.some(({ kind }) => kind === "approval" || kind === "auth");
+  const wantsAuthority = requests.some(({ kind }) => kind === "approval" || kind === "auth" || kind === "budget");
   return wantsAuthority ? "TASK_STATE_AUTH_REQUIRED" : "TASK_STATE_INPUT_REQUIRED";
 }
 

@@ -29,20 +29,24 @@ const reasons: Readonly<Record<AgentRequest["kind"], string>> = {
   question: "input_required",
   client: "troupe:client",
   auth: "troupe:auth",
+  budget: "troupe:budget",
+};
+
+const approvalPayload: JsonObject = {
+  type: "object",
+  properties: {
+    approved: { type: "boolean" },
+    editedArgs: { type: "object" },
+    reason: { type: "string" },
+    argumentsHash: { type: "string" },
+  },
+  required: ["approved"],
 };
 
 /** JSON Schema of the payload that a client may send. */
 const payloads: Readonly<Record<AgentRequest["kind"], JsonObject | undefined>> = {
-  approval: {
-    type: "object",
-    properties: {
-      approved: { type: "boolean" },
-      editedArgs: { type: "object" },
-      reason: { type: "string" },
-      argumentsHash: { type: "string" },
-    },
-    required: ["approved"],
-  },
+  approval: approvalPayload,
+  budget: approvalPayload,
   question: { type: "string" },
   client: undefined,
   auth: undefined,
@@ -69,7 +73,7 @@ export function decisionOf({ kind }: AgentRequest, entry: ResumeEntry): Omit<Dec
   const { status, payload, interruptId } = entry;
   if (status === "cancelled") return { verdict: "rejected", reason: "cancelled" };
   if (kind === "auth") return { verdict: "provided" };
-  if (kind === "approval") return approvalOf(interruptId, payload);
+  if (kind === "approval" || kind === "budget") return approvalOf(interruptId, payload);
   if (payload === undefined) throw new InvalidInputError(`resume: the payload of ${interruptId} must be its answer`);
   return { verdict: "answered", result: payload };
 }
@@ -90,15 +94,4 @@ function approvalOf(interruptId: string, payload: unknown): Omit<Decide, "by" | 
   return editedArgs === undefined
     ? { verdict: "approved", ...said }
     : { verdict: "edited", arguments: editedArgs, ...said };
-}
-
-/** Whether a closed request has the same result as this decision would have. */
-export function isAlike({ decision }: AgentRequest, wanted: Omit<Decide, "by" | "key">): boolean {
-  // A client must cancel a request that has expired or ended with its turn.
-  if (wanted.verdict === "rejected" && (decision === null || decision.verdict === "expired")) return true;
-  if (decision?.verdict !== wanted.verdict) return false;
-  if (wanted.verdict === "edited") return JSON.stringify(decision.arguments) === JSON.stringify(wanted.arguments);
-  if (wanted.verdict !== "answered") return true;
-  const { result } = wanted;
-  return decision.result?.text === (typeof result === "string" ? result : JSON.stringify(result));
 }

@@ -3,9 +3,10 @@ import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { Agent, Decide } from "../../runtime/index.ts";
 import type { AgentRequest, Message } from "../../state/index.ts";
 import type { Caller } from "../core/caller.ts";
+import { isAlike } from "../core/decisions.ts";
 import { type RequestKey, turnKeyOf } from "../core/names.ts";
 import { ClientMessages } from "./client-messages.ts";
-import { decisionOf, isAlike } from "./interrupts.ts";
+import { decisionOf } from "./interrupts.ts";
 import { inputContent, type News, newsOf, type RunInput, toldIn, turnOfMessage } from "./run-input.ts";
 import type { Run } from "./run-stream.ts";
 import { shownMessages, withClientNames } from "./stored-messages.ts";
@@ -147,7 +148,10 @@ async function answer(starting: Starting, answers: readonly Answer[]): Promise<S
     turnId = decided.request.decidedWith?.turnId ?? turnId;
   }
   const followed = turnId === null ? null : { agent, turn: agent.turn(turnId), turnId };
-  return { run: runOf(starting, { followed, from: isNew ? cursor : null }), isReplayed: !isNew };
+  const { results } = starting.news;
+  const hasOwnResults = answers.some(({ request: { kind, callId } }) => kind === "approval" && results.has(callId));
+  const run = { ...runOf(starting, { followed, from: isNew ? cursor : null }), hasOwnResults };
+  return { run, isReplayed: !isNew };
 }
 
 /** The open requests without an answer. Tools of the front end may be answered later. */

@@ -29,6 +29,11 @@ export interface Run {
   readonly said: Content | null;
   /** The client lacks messages from before the run: they came over another surface, or while it did not read. */
   readonly isBehind: boolean;
+  /**
+   * The client has results of its own for approved calls, as CopilotKit adds the decision as one; a snapshot at the end of the run
+   * replaces them. Default: false.
+   */
+  readonly hasOwnResults?: boolean | undefined;
   /** Why the run was refused. */
   readonly refusal?: { readonly message: string; readonly code: string } | undefined;
 }
@@ -77,6 +82,7 @@ async function* runEvents(caller: Caller, run: Run, { client, signal }: Client):
   const speakers = translation.speakers;
   const isShown =
     rest.status === "completed" &&
+    run.hasOwnResults !== true &&
     client.hasJust(await messagesFor(caller, run, { isOver, of: speakers }), new Set([undefined, ...speakers]));
   if (!isShown) yield* translation.snapshot(await messagesFor(caller, run, { isOver }));
   yield* translation.finish(rest);

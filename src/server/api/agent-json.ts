@@ -36,6 +36,10 @@ export const budgetSchema = z
     maxTreeToolCalls: z.number().optional().meta({ description: "Tool calls of this agent and all its subagents." }),
     strict: z.boolean().optional().meta({ description: "Reserves for each prompt an upper bound of its tokens." }),
     finalAnswer: z.boolean().optional().meta({ description: "The last call within the budget must give an answer." }),
+    askAtLimit: z
+      .boolean()
+      .optional()
+      .meta({ description: "At a limit, a request asks a person to continue with more." }),
   })
   .meta({ id: "Budget", description: "Limits. Absent means unlimited; 0 allows nothing." });
 

@@ -247,6 +247,20 @@ export const agentRoutes: readonly Route[] = [
       return wholeList(shown.map(accountJson));
     },
   }),
+  route({
+    id: "listOwnAccounts",
+    method: "GET",
+    path: "/api/accounts",
+    access: "caller",
+    summary:
+      "The caller's limits and usage over all its agents, by window. Absent windows have no limit, or nothing was charged yet.",
+    responses: { 200: { description: "All accounts.", schema: pageOf(accountJsonSchema) } },
+    handle: async ({ caller }) => {
+      const accounts = await caller.runtime.accountsAbove({ ownerId: caller.ownerId });
+      // What the whole tenant spends is not the caller's.
+      return wholeList(accounts.filter(({ outer }) => outer?.scope === "owner").map(accountJson));
+    },
+  }),
 ];
 
 /** Headers that keep a browser from rendering the content as a page of this site, for any content type. */

@@ -6,6 +6,7 @@ import {
   LeaseLostError,
   AgentDeletedError,
   NotFoundError,
+  PolicyRefusedError,
   RequestConflictError,
 } from "../../errors/index.ts";
 import {
@@ -325,7 +326,14 @@ export class Caller {
     requestId: string,
     { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined },
   ): ReturnType<Runtime["decide"]> {
-    await this.request(requestId);
+    const request = await this.request(requestId);
+    // A caller that may only lower budgets must not raise one by a request of its own agent.
+    if (request.kind === "budget" && decide.verdict !== "rejected" && request.isGuarded !== true) {
+      throw new PolicyRefusedError(
+        `request "${requestId}" asks for more budget, which callers of the server may only grant under a rule: set mayDecide in createRuntime(), or decide it with runtime.decide() or the command line`,
+        { details: { requestId, by: this.ownerId } },
+      );
+    }
     try {
       return await this.runtime.decide(requestId, { ...decide, by: this.ownerId, key: key && turnKeyOf(key) });
     } catch (error) {

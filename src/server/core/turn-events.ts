@@ -102,20 +102,30 @@ export async function storedTurnEvents(
   { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
   after: string,
 ): Promise<readonly TroupeEvent[]> {
-  const { stores, tenant } = caller.runtime;
   const below = new BelowTurn(caller, turnId);
-  const sources = new Map<string, AgentRecord>();
   const found: TroupeEvent[] = [];
-  let row = (parseCursor(after)?.row ?? 1) - 1;
+  for await (const event of storedTreeEvents(caller, agent.rootAgentId, after)) {
+    const isOwn = event.turnId === turnId || (await below.has(event));
+    if (isOwn) found.push(event);
+  }
+  return found;
+}
+
+/** All stored events of a tree after a cursor, at the time of the call. */
+export async function* storedTreeEvents(
+  { runtime: { stores, tenant } }: Pick<Caller, "runtime">,
+  rootAgentId: string,
+  after: string,
+): AsyncGenerator<TroupeEvent, void, undefined> {
+  const sources = new Map<string, AgentRecord>();
+  let row = Math.max(0, (parseCursor(after)?.row ?? 1) - 1);
   for (;;) {
-    const rows = await stores.readTree(tenant, agent.rootAgentId, row, ROWS_AT_A_TIME);
+    const rows = await stores.readTree(tenant, rootAgentId, row, ROWS_AT_A_TIME);
     for (const one of rows) {
-      for (const event of await eventsOfRow(stores, tenant, one, sources)) {
-        const isOwn = event.turnId === turnId || (await below.has(event));
-        if (isOwn && !isUpTo(event.cursor, after)) found.push(event);
-      }
+      for (const event of await eventsOfRow(stores, tenant, one, sources))
+        if (!isUpTo(event.cursor, after)) yield event;
     }
-    if (rows.length < ROWS_AT_A_TIME) return found;
+    if (rows.length < ROWS_AT_A_TIME) return;
     row = rows.at(-1)?.cursor ?? row;
   }
 }

@@ -40,23 +40,26 @@ interface Form {
   read(content: Readonly<Record<string, unknown>>, argumentsHash: string): ReadResponse;
 }
 
+const approvalForm: Form = {
+  schema: () => ({
+    type: "object",
+    properties: {
+      decision: { type: "string", title: "Decision", enum: ["approve", "reject"] },
+      reason: { type: "string", title: "Reason", description: "The agent reads it." },
+    },
+    required: ["decision"],
+  }),
+  read: ({ decision, reason }, argumentsHash) => {
+    const said = typeof reason === "string" && reason.trim() !== "" ? { reason } : {};
+    if (decision === "approve") return { decision: { verdict: "approved", argumentsHash, ...said } };
+    return decision === "reject" ? { decision: { verdict: "rejected", ...said } } : { undone: "missing" };
+  },
+};
+
 /** The form of each kind of request. */
 const forms: Readonly<Record<AgentRequest["kind"], Form>> = {
-  approval: {
-    schema: () => ({
-      type: "object",
-      properties: {
-        decision: { type: "string", title: "Decision", enum: ["approve", "reject"] },
-        reason: { type: "string", title: "Reason", description: "The agent reads it." },
-      },
-      required: ["decision"],
-    }),
-    read: ({ decision, reason }, argumentsHash) => {
-      const said = typeof reason === "string" && reason.trim() !== "" ? { reason } : {};
-      if (decision === "approve") return { decision: { verdict: "approved", argumentsHash, ...said } };
-      return decision === "reject" ? { decision: { verdict: "rejected", ...said } } : { undone: "missing" };
-    },
-  },
+  approval: approvalForm,
+  budget: approvalForm,
   question: {
     schema: (args) => {
       const options = optionsOfQuestion(args);

@@ -1,3 +1,4 @@
+import { areShared } from "../../stores/index.ts";
 import type { CallSide } from "./agent-calls.ts";
 import type { McpToolsOptions } from "./tools-options.ts";
 import { type ProtocolServerSettings, ToolSchemas } from "./protocol-server.ts";
@@ -32,7 +33,7 @@ export class ServedTools {
 
   /** The tools of a runtime: only agents that it has. */
   settings(runtime: CallSide["caller"]["runtime"]): ProtocolServerSettings {
-    if (this.#options.stateKey === undefined && runtime.stores.kind === "redis") this.#warnOfKey();
+    if (this.#options.stateKey === undefined && areShared(runtime.stores)) this.#warnOfKey();
     const { name = "troupe", version = "1.0.0", waitMs = DEFAULT_WAIT_MS } = this.#options;
     return {
       sdk: this.sdk,

@@ -171,7 +171,7 @@ function progressOf(event: TroupeEvent): JsonObject {
  */
 export async function refuseApprovals(caller: Caller, rest: TurnRest): Promise<readonly AgentRequest[]> {
   if (rest.status !== "waiting" || rest.reason !== "request") return [];
-  const refused = rest.requests.filter(({ kind }) => kind === "approval" || kind === "auth");
+  const refused = rest.requests.filter(({ kind }) => kind === "approval" || kind === "auth" || kind === "budget");
   for (const { requestId } of refused) {
     try {
       await caller.decide(requestId, { verdict: "rejected", reason: NO_CONVERSATION });

@@ -8,6 +8,7 @@ import { MemoryReads } from "./memory-reads.ts";
 export class MemoryDatabase implements Database {
   readonly #undo = new UndoLog();
   readonly tables = new MemoryReads(this.#undo);
+  readonly spansTrees = true;
 
   async write<T>(work: () => T): Promise<T> {
     return this.#undo.run(work);

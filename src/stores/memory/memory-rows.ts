@@ -15,7 +15,14 @@ import type {
 import type { Committed } from "../rules/outcomes.ts";
 import type { StoredTurn } from "../rules/ports.ts";
 import { isDue } from "../rules/queries.ts";
-import { freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
+import {
+  freshHead,
+  type Head,
+  type KeyMeaning,
+  type OuterKind,
+  type OuterRows,
+  type ProcessRow,
+} from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its position in the order of arrival. */
@@ -91,6 +98,8 @@ export interface TenantRows {
   readonly projections: Map<string, Map<string, number>>;
   /** By root agent. */
   readonly webhooks: Map<string, TreeWebhooks>;
+  /** The rows above the roots, by kind and id. */
+  readonly outer: { readonly [Kind in OuterKind]: Map<string, OuterRows[Kind]> };
   /** By key. */
   readonly schedules: Map<string, Schedule>;
   /** By the hash of the root agent's id. */
@@ -114,6 +123,7 @@ export function emptyTenant(): TenantRows {
     treesOfAccounts: new Map(),
     projections: new Map(),
     webhooks: new Map(),
+    outer: { account: new Map(), hold: new Map(), waiters: new Map() },
     schedules: new Map(),
     deletions: new Map(),
   };

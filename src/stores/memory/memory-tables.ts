@@ -21,6 +21,8 @@ import {
   freshHead,
   type Head,
   type KeyMeaning,
+  type OuterKind,
+  type OuterRows,
   type ProcessRow,
   type Tables,
   type TurnChange,
@@ -123,6 +125,41 @@ export class MemoryTables implements Tables {
       this.undo.set(treesOfAccounts, account.id, tree);
     }
     this.undo.set((tree.accounts ??= new Map()), account.id, account);
+  }
+
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined {
+    return this.rows.tenants.get(tenant)?.outer[kind].get(id);
+  }
+
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
+    this.undo.set(this.#rowsOf(tenant, kind), id, row);
+  }
+
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
+    const rows: Map<string, unknown> = this.#rowsOf(tenant, kind);
+    const before = rows.get(id);
+    if (before !== undefined) this.undo.note(() => rows.set(id, before));
+    rows.delete(id);
+  }
+
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[] {
+    const rows = this.rows.tenants.get(tenant)?.outer[kind];
+    const ids = [...(rows?.keys() ?? [])].filter((id) => after === undefined || id > after);
+    return ids.sort().slice(0, limit);
+  }
+
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const rows = this.outerIds(tenant, kind, after, limit).map((id) => this.outerRow(tenant, kind, id));
+    return rows.filter((row) => row !== undefined);
+  }
+
+  #rowsOf<Kind extends OuterKind>(tenant: string, kind: Kind): Map<string, OuterRows[Kind]> {
+    return this.tenantRows(tenant).outer[kind];
   }
 
   waiters(tenant: string, { id }: Account): readonly Waiter[] {

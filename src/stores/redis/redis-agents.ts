@@ -3,7 +3,7 @@ import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount, type AgentRecord, type Deletion, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { plainOutcome, storedOutcome } from "../rules/stored-values.ts";
-import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
+import type { Head, OuterKind, OuterRows, ProcessRow, WaiterChanges } from "../rules/tables.ts";
 import { fields, type IndexName, isShared, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
@@ -137,6 +137,47 @@ export class RedisAgents {
       session.do("put", { key: tree.waiters }, pairOf(id, waiter.ask.key), JSON.stringify(waiter));
     }
     session.replace(this.#queue(tree, id), waiters);
+  }
+
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined {
+    return this.at(this.keys.above(tenant)).get(rowKinds.outer(kind, id));
+  }
+
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
+    const session = this.writing(this.keys.above(tenant));
+    const rowKind = rowKinds.outer(kind, id);
+    const isNew = session.get(rowKind) === undefined;
+    session.put(rowKind, row);
+    if (isNew) session.do("place", { key: session.tree.ofAgent("index", kind) }, id, "0");
+  }
+
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
+    const session = this.writing(this.keys.above(tenant));
+    session.remove(rowKinds.outer(kind, id));
+    session.do("unplace", { key: session.tree.ofAgent("index", kind) }, id);
+  }
+
+  /** The ids of each kind are members of a sorted set. */
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[] {
+    const key = this.keys.above(tenant).ofAgent("index", kind);
+    return this.ask(`ids|${key}`, () => this.reader.idsAfter(key, after, limit));
+  }
+
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const tree = this.keys.above(tenant);
+    const key = tree.ofAgent("index", kind);
+    return this.ask(`rows|${key}`, async () => {
+      const ids = await this.reader.idsAfter(key, after, limit);
+      return await this.reader.rows(
+        tree,
+        ids.map((id) => rowKinds.outer(kind, id)),
+      );
+    });
   }
 
   process(processId: string): ProcessRow | undefined {

@@ -6,6 +6,8 @@ import type { ForeignWrites } from "../rules/foreign-writes.ts";
 import { holderOf } from "../rules/leases.ts";
 import type { OpenTurnOutcome, ProcessIdentity, SteerOutcome, StoredLook } from "../rules/outcomes.ts";
 import { steer } from "../rules/steer.ts";
+import { type ChannelListener, PublishedLive } from "../rules/published-live.ts";
+import { PublishedWrites } from "../rules/published-writes.ts";
 import { lookAtTurn, openTurn } from "../rules/turns.ts";
 import type { RolledBackTree, SteerCommand, Stores, TreeActivity, TreeHead, TurnCommand } from "../rules/ports.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
@@ -13,11 +15,10 @@ import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
 import { RedisExpired } from "./redis-expired.ts";
 import { RedisExpiry } from "./redis-expiry.ts";
-import { RedisForeignWrites } from "./redis-foreign-writes.ts";
 import { RedisIndexes } from "./redis-indexes.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
-import { RedisLive } from "./redis-live.ts";
+import { redisLiveTransport } from "./redis-live.ts";
 import { RedisReader } from "./redis-reader.ts";
 import { RedisReads } from "./redis-reads.ts";
 import { RedisRollbacks } from "./redis-rollbacks.ts";
@@ -49,10 +50,12 @@ export class RedisDatabase implements Database {
   readonly #reader: RedisReader;
   readonly #tables: RedisReads;
   readonly #context: QueueContext;
-  readonly #foreignWrites: RedisForeignWrites;
+  readonly #foreignWrites: PublishedWrites;
   readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
-  readonly live: RedisLive;
+  readonly live: PublishedLive;
+  /** The trees are in different slots of a cluster. */
+  readonly spansTrees = false;
   readonly #expired: RedisExpired;
   readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
@@ -94,11 +97,16 @@ export class RedisDatabase implements Database {
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
-    this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
+    const writes = {
+      owner,
+      subscribe: (listener: ChannelListener) => void this.#subscriber.subscribe(channel, listener),
+      namesIn: (tag: string) => this.#keys.namesIn(tag),
+    };
+    this.#foreignWrites = new PublishedWrites(writes, {
       onSubscribed: () => this.checkForRollbacks(),
       onTree: (tag, posted, records) => this.#queues.forgetRecords(tag, posted, records),
     });
-    this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
+    this.live = new PublishedLive(redisLiveTransport(this.#connection, this.#subscriber, this.#keys));
   }
 
   /** The connection for commands, which other components of this process may use. */

@@ -141,6 +141,11 @@ export class RedisKeys {
     return this.#group("processes");
   }
 
+  /** The accounts above the roots of a tenant's trees, stored like a tree, and thus in one slot; no tree has a tag without a slash. */
+  above(tenant: string): TreeKeys {
+    return this.#group(`above:${encodeURIComponent(wellFormed(tenant, "tenant"))}`);
+  }
+
   /** The schedules of a tenant, stored like a tree. Encoded ids contain no colon, so no tree has this tag. */
   schedulesOf(tenant: string): TreeKeys {
     return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${schedulesName}`);
@@ -249,6 +254,8 @@ export const fields = {
   schedule: (key: string): string => `schedule:${wellFormed(key, "schedule key")}`,
   deletion: (idHash: string): string => `deletion:${wellFormed(idHash, "hash")}`,
   process: (processId: string): string => `process:${wellFormed(processId, "process id")}`,
+  /** A row above the roots; the prefix distinguishes it from the versions of collections. */
+  outer: (kind: string, id: string): string => `above-${kind}:${wellFormed(id, "id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `children:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `artifacts:${wellFormed(agentId, "agent id")}`,

@@ -116,6 +116,12 @@ export class RedisReader {
     return Number((await this.#connection.run((client) => client.hget(key, name))) ?? 0);
   }
 
+  /** Members of a sorted set whose scores are equal. */
+  async idsAfter(key: string, after: string | undefined, limit: number): Promise<string[]> {
+    const from = after === undefined ? "-" : `(${after}`;
+    return await this.#connection.run((client) => client.zrangebylex(key, from, "+", "LIMIT", 0, limit));
+  }
+
   /** Empty if the set is empty. */
   async lowestScore(key: string): Promise<string> {
     const [, score = ""] = await this.#connection.run((client) => client.zrange(key, "0", "0", "WITHSCORES"));

@@ -1,5 +1,6 @@
 import { deletedIdHash } from "../rules/deletions.ts";
 import type { RolledBackTree } from "../rules/ports.ts";
+import { RolledBackTrees } from "../rules/rolled-back-trees.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { fields, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
@@ -13,12 +14,10 @@ interface KnownTree {
 
 /** How many trees are checked at once. */
 const PAGE = 200;
-/** How many trees one warning lists. */
-const NAMED = 20;
 
 /**
  * Detects that Redis was rolled back, by comparing it with the versions that this process has seen of its trees.
- * Owns: when to check, and which listeners to call. Does not own: the seen versions.
+ * Owns: when to check. Does not own: the seen versions, and the listeners.
  *
  * Invariants
  * 1. A process that has seen newer versions of a rolled back tree writes nothing to it before it has detected the rollback: the script
@@ -28,8 +27,11 @@ const NAMED = 20;
 export class RedisRollbacks {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
-  readonly #listeners = new Set<(found: RolledBackTree) => void>();
-  #unreported: RolledBackTree[] = [];
+  readonly #found = new RolledBackTrees({
+    server: "Redis",
+    advice: "Set appendfsync always where none may be lost.",
+    code: "TROUPE_REDIS_ROLLED_BACK",
+  });
 
   constructor(connection: RedisConnection, keys: RedisKeys) {
     this.#connection = connection;
@@ -37,11 +39,7 @@ export class RedisRollbacks {
   }
 
   listen(listener: (found: RolledBackTree) => void): () => void {
-    const entry = (found: RolledBackTree): void => listener(found);
-    this.#listeners.add(entry);
-    return () => {
-      this.#listeners.delete(entry);
-    };
+    return this.#found.listen(listener);
   }
 
   watch({ tree, cache }: KnownTree): void {
@@ -86,35 +84,6 @@ export class RedisRollbacks {
   }
 
   #report(tree: TreeKeys, had: number, found: number): void {
-    const rolledBack = {
-      ...this.#keys.namesIn(tree.tag),
-      hadAt: timeOf(had),
-      foundAt: found === 0 ? null : timeOf(found),
-    };
-    if (this.#unreported.push(rolledBack) === 1) setImmediate(() => this.#warn());
-    for (const listener of this.#listeners) listener(rolledBack);
+    this.#found.report(this.#keys.namesIn(tree.tag), had, found);
   }
-
-  /** Emits one warning for all trees that are found together. */
-  #warn(): void {
-    const trees = this.#unreported;
-    this.#unreported = [];
-    const names = trees.slice(0, NAMED).map(rollbackWarning);
-    const others = trees.length > NAMED ? `, and ${trees.length - NAMED} more` : "";
-    process.emitWarning(
-      `Redis has lost acknowledged writes of the trees of ${names.join(", ")}${others}. Turns continue from the remaining data; later effects may be repeated. Set appendfsync always where none may be lost.`,
-      { code: "TROUPE_REDIS_ROLLED_BACK" },
-    );
-  }
-}
-
-function rollbackWarning({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
-  const until = new Date(hadAt).toISOString();
-  if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
-  return `${rootAgentId} (changes after ${new Date(foundAt).toISOString()}, until ${until})`;
-}
-
-/** Versions are times of Redis's clock, in microseconds. */
-function timeOf(version: number): number {
-  return Math.floor(version / 1_000);
 }

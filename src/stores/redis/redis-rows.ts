@@ -24,8 +24,18 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
+import { outerRowIn } from "../rules/outer-rows.ts";
 import type { StoredTurn } from "../rules/ports.ts";
-import { type ArtifactMeta, freshHead, type Head, type KeyMeaning, type ProcessRow } from "../rules/tables.ts";
+import { processIn } from "../rules/stored-processes.ts";
+import {
+  type ArtifactMeta,
+  freshHead,
+  type Head,
+  type KeyMeaning,
+  type OuterKind,
+  type OuterRows,
+  type ProcessRow,
+} from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -93,17 +103,6 @@ export function headText({ head: { work, ...head }, open, outcome }: HeadRow): s
   return JSON.stringify({ ...head, work: work === "none" ? undefined : work, open, outcome });
 }
 
-const processRowSchema = z.object({
-  processId: z.string(),
-  pid: z.int(),
-  bootId: z.string(),
-  startTime: z.string().nullable(),
-  heartbeatAt: z.number(),
-  clockOffset: z.number(),
-  host: z.string().optional(),
-  startedAt: z.number().optional(),
-});
-
 const meaningSchema = z.union([
   z.object({
     steer: z.enum(["posted", "taken", "deferred"]),
@@ -151,6 +150,11 @@ export const rowKinds = {
       throw new CorruptRecordError(`${where} holds account ${account.id}; it is not changed`);
     },
   }),
+  outer: <Kind extends OuterKind>(kind: Kind, id: string): RowKind<OuterRows[Kind]> => ({
+    field: fields.outer(kind, id),
+    what: `${kind} ${id} above the roots`,
+    parse: (text) => outerRowIn(kind, id, text),
+  }),
   request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
     field: fields.request(agentId, requestId),
     what: `request ${requestId}`,
@@ -195,23 +199,6 @@ export const rowKinds = {
     parse: (text, where) => parsed(treeWebhooksSchema, text, where),
   } satisfies RowKind<TreeWebhooks>,
 } as const;
-
-const unreadable = new Set<string>();
-
-/**
- * A process whose row is corrupt counts as one that was silent for long: it is registered again at its next heartbeat, and epochs prevent
- * that it writes until then. It must not prevent other processes from starting.
- */
-function processIn(text: string, where: string, processId: string): ProcessRow {
-  try {
-    return parsed(processRowSchema, text, where);
-  } catch (error) {
-    if (!(error instanceof CorruptRecordError)) throw error;
-    if (!unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
-    unreadable.add(processId);
-    return { processId, pid: 0, bootId: "", startTime: null, heartbeatAt: 0, clockOffset: 0 };
-  }
-}
 
 const artifactMetaSchema = artifactSchema.omit({ content: true });
 

@@ -1,5 +1,6 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { JournalRow } from "../../state/index.ts";
+import { NotTogether } from "../rules/grouped-work.ts";
 import { UndoLog } from "../rules/undo-log.ts";
 import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
 import type { IndexKeys, TreeKeys } from "./redis-keys.ts";
@@ -288,15 +289,6 @@ export class Missing {
     this.key = key;
     this.load = load;
     this.rows = rows;
-  }
-}
-
-/** Thrown by work that cannot run after others in a group; it becomes the first one of the next group. */
-export class NotTogether {
-  readonly why: string;
-
-  constructor(why: string) {
-    this.why = why;
   }
 }
 

@@ -1,16 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { RedisClient } from "../../redis/index.ts";
+import type { ChannelListener } from "../rules/published-live.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 const RETRY_MS = 500;
 /** How often to resubscribe all channels, in milliseconds: a cluster client does not report lost subscriptions. */
 const RENEW_MS = 5_000;
-
-interface ChannelListener {
-  onMessage(text: string): void;
-  /** Called when the channel is subscribed, for the first time or after an interruption. */
-  onSubscribed(): void;
-}
 
 /**
  * All subscriptions of this process, on one connection, with one listener for each channel.

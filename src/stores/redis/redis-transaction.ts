@@ -3,7 +3,7 @@ import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-connection.ts";
 import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import { checkOfRow, type IndexWrite, Missing, NotTogether, type TreeSession } from "./redis-session.ts";
+import { checkOfRow, type IndexWrite, type TreeSession } from "./redis-session.ts";
 
 interface Envelope {
   readonly id: string;
@@ -202,48 +202,4 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
     } else if (kind === "tree") session.answers.forget("whole");
     else session.answers.set(`${kind}|${key}|${name}`, value);
   }
-}
-
-/** Work that waits in the queue of its tree. */
-export interface QueuedWork {
-  /** Runs the work in a session. A thrown value is the work's result, unless it is a signal of the session. */
-  readonly run: (session: TreeSession) => unknown;
-  /** Called with the result of the work and the outcome of the transaction. */
-  readonly resolve: (result: unknown, done: Done) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Outcome {
-  readonly work: QueuedWork;
-  readonly result?: unknown;
-  readonly error?: unknown;
-}
-
-/** Runs the works of a group one after the other, until one of them cannot join the group. */
-export function runTogether(
-  group: readonly QueuedWork[],
-  session: TreeSession,
-): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
-  const outcomes: Outcome[] = [];
-  const missing: Missing[] = [];
-  for (const work of group) {
-    if (!session.isOpen) break;
-    try {
-      outcomes.push({ work, result: session.run(() => work.run(session)) });
-    } catch (error) {
-      if (error instanceof Missing) missing.push(error);
-      else if (error instanceof NotTogether) {
-        if (outcomes.length + missing.length === 0)
-          throw new InvariantError(`the first work of a group cannot run alone: ${error.why}`);
-        break;
-      } else outcomes.push({ work, error });
-    }
-  }
-  return { outcomes, missing };
-}
-
-/** Answers the caller of a piece of work. */
-export function settle({ work, result, error }: Outcome, done: Done): void {
-  if (error === undefined) work.resolve(result, done);
-  else work.reject(error);
 }

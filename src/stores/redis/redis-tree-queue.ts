@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
+import { GroupQueue, type QueuedWork, runTogether, settle } from "../rules/grouped-work.ts";
 import { type KnownTrees, TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
@@ -9,18 +10,8 @@ import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
-import { Answers, type IndexWrite, type Missing, TreeSession } from "./redis-session.ts";
-import {
-  type Applied,
-  appliedOf,
-  encoded,
-  keep,
-  learn,
-  leavingForGood,
-  type QueuedWork,
-  runTogether,
-  settle,
-} from "./redis-transaction.ts";
+import { Answers, type IndexWrite, Missing, TreeSession } from "./redis-session.ts";
+import { type Applied, appliedOf, type Done, encoded, keep, learn, leavingForGood } from "./redis-transaction.ts";
 
 export interface QueueContext {
   readonly connection: RedisConnection;
@@ -34,8 +25,6 @@ export interface QueueContext {
   readonly onChanged: (session: TreeSession) => void;
 }
 
-/** How many works share one script, which keeps the script short. */
-const GROUP = 64;
 /** A tree with at most this many rows is read completely. */
 const FEW_ROWS = 256;
 /** After this many conflicts with other processes a group locks the tree. */
@@ -56,8 +45,13 @@ class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
   readonly #context: QueueContext;
-  #waiting: QueuedWork[] = [];
-  #running: Promise<void> | undefined;
+  readonly #works = new GroupQueue<TreeSession, Done>(
+    (group) => this.#runGroup(group),
+    (error) => {
+      this.cache.clear();
+      return error;
+    },
+  );
 
   constructor(tree: TreeKeys, context: QueueContext) {
     this.tree = tree;
@@ -65,38 +59,20 @@ class TreeQueue {
   }
 
   get isIdle(): boolean {
-    return this.#running === undefined;
+    return this.#works.isIdle;
   }
 
   /** Resolves when the queue is empty. */
-  async idle(): Promise<void> {
-    await this.#running;
+  idle(): Promise<void> {
+    return this.#works.idle();
   }
 
-  add(work: QueuedWork): void {
-    this.#waiting.push(work);
-    this.#running ??= this.#runAll();
-  }
-
-  async #runAll(): Promise<void> {
-    // Works that are added in the same tick join the first group.
-    await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting.slice(0, GROUP);
-      let settled = group.length;
-      try {
-        settled = await this.#runGroup(group);
-      } catch (error) {
-        this.cache.clear();
-        for (const work of group) work.reject(error);
-      }
-      this.#waiting = this.#waiting.slice(settled);
-    }
-    this.#running = undefined;
+  add(work: QueuedWork<TreeSession, Done>): void {
+    this.#works.add(work);
   }
 
   /** Settles the first works of the group, at least one; returns how many. */
-  async #runGroup(group: readonly QueuedWork[]): Promise<number> {
+  async #runGroup(group: readonly QueuedWork<TreeSession, Done>[]): Promise<number> {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
@@ -104,7 +80,7 @@ class TreeQueue {
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
-        const { outcomes, missing } = runTogether(group, session);
+        const { outcomes, missing } = runTogether(group, session, (thrown) => thrown instanceof Missing);
         if (missing.length > 0) await this.#load(missing, answers);
         else {
           const applied = await this.#apply(session);

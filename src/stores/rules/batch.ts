@@ -1,4 +1,4 @@
-import type { NewAccount, Settlement } from "../../budget/index.ts";
+import type { NewAccount, OuterLimits, Settlement } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -13,6 +13,7 @@ import type {
   Timer,
   TurnItem,
 } from "../../state/index.ts";
+import type { OuterAnswers } from "./outer-answers.ts";
 
 /** A change of accounts in a batch; changes are applied in order, each to the account and all accounts above it. */
 export type BudgetMove =
@@ -97,6 +98,14 @@ export interface Batch {
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
   readonly wake?: WakeOrder | undefined;
+  /** The accounts above the agent's root, from the owner's to the tenant's. Default none. */
+  readonly above?: readonly OuterLimits[] | undefined;
+  /** For requests that the commit opens: the actor of the open turn, and whether a rule decides who may decide. */
+  readonly asking?: { readonly actorId: string | null; readonly isGuarded: boolean } | undefined;
+  /** The answers of those accounts, if they were charged already. Default: the commit charges them. */
+  readonly answers?: OuterAnswers | undefined;
+  /** Whether the tree is only in the memory of its process. Default `false`. */
+  readonly isApart?: boolean | undefined;
   /** Acknowledged inputs that the open turn does not take in: each opens a turn behind the open and the queued ones. Default none. */
   readonly deferred?: readonly SteerItem[] | undefined;
   /** Also releases the lease, even if work remains: inbox items wait for the next owner. Default: the owner keeps it. */

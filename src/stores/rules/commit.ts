@@ -1,10 +1,19 @@
-import { agentAccountId, type Moment, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
+import {
+  agentAccountId,
+  type LimitName,
+  limitNames,
+  type Moment,
+  outerPartsOf,
+  type ReservationAsk,
+  turnAccountId,
+} from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   type AccountHolder,
   type AgentKey,
   agentOfAccount,
   type AgentRecord,
+  type AgentRequest,
   type Entry,
   type InboxItem,
   type Intent,
@@ -14,9 +23,11 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
-import { type Judgement, Ledger } from "./ledger.ts";
+import { budgetRequestOf } from "./budget-requests.ts";
+import { Ledger } from "./ledger.ts";
 import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
+import type { Judgement, OuterAnswer, OuterAnswers } from "./outer-answers.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { AddedRow, Tables, Work } from "./tables.ts";
@@ -25,9 +36,9 @@ import { addTurn, moveTurns } from "./turns.ts";
 
 /**
  * Applies one batch inside a transaction of the adapter. An exception undoes the transaction; everything else is an outcome. Refusals are
- * decided before their writes, so that a refused intent never loses a fact.
+ * decided before their writes, so that a refused intent never loses a fact. `outer`: the answers of the accounts above the root.
  */
-export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
+export function commitBatch(tables: Tables, batch: Batch, moment: Moment, outer?: OuterAnswers): CommitOutcome {
   const head = tables.head(batch.key);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
@@ -47,7 +58,10 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
   if (batch.cleared === "all") tables.clearArtifacts(batch.key);
-  const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
+  raiseDecided(tables, batch, ledger);
+  const asked: AgentRequest[] = [];
+  const judged = judgeAll(tables, batch, record, { ledger, posted, outer, asked });
+  const entries = withVersions(judged, saveArtifacts(tables, batch));
 
   leaveQueues(batch, record, ledger);
 
@@ -63,8 +77,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (next !== record) tables.putAgent(next);
   moveTurns(tables, record, next, { entries, closedTurnId, now: moment.now });
   const { openRequests } = head;
-  const requests = concernsRequests(batch, openRequests)
-    ? changeRequests(tables, batch, openRequests)
+  const opening = asked.length === 0 ? batch : { ...batch, requests: [...batch.requests, ...asked] };
+  const requests = concernsRequests(opening, openRequests)
+    ? changeRequests(tables, opening, openRequests)
     : { open: openRequests, timers: [] };
   const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   const { posted: woken, timers: alarms, accounts } = ledger.flush();
@@ -224,7 +239,46 @@ function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: Agent
   }
 }
 
-function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Ledger, posted: Set<string>): Entry[] {
+/** Applies the decisions of people that add to an account of the tree; those above it were charged before. */
+function raiseDecided(tables: Tables, { key, entries }: Batch, ledger: Ledger): void {
+  for (const entry of entries) {
+    const decided = entry.type === "budget.freed" ? entry.decided : undefined;
+    if (!decided?.limits || outerPartsOf(decided.accountId)) continue;
+    const account = tables.account(key.tenant, decided.accountId);
+    if (!account) continue;
+    const raised = limitNames.flatMap((name) => {
+      const [max, more] = [account.limits[name], decided.limits?.[name]];
+      return max === undefined || more === undefined
+        ? []
+        : [[name, Math.min(Number.MAX_SAFE_INTEGER, max + more)] as const];
+    });
+    ledger.setLimits(account.id, { ...account.limits, ...Object.fromEntries(raised) });
+  }
+}
+
+/** Time that has passed cannot be added to. */
+function isAddable(limit: LimitName): boolean {
+  return limit !== "deadlineAt" && limit !== "maxActiveMs";
+}
+
+function shownRequest({ requestId, callId, name, prompt }: AgentRequest): NonNullable<Refusal["request"]> {
+  return { requestId, callId, name, prompt };
+}
+
+interface Judging {
+  readonly ledger: Ledger;
+  readonly posted: Set<string>;
+  readonly outer: OuterAnswers | undefined;
+  /** The requests that ask for more budget, new ones and open ones. */
+  readonly asked: AgentRequest[];
+}
+
+function judgeAll(
+  tables: Tables,
+  batch: Batch,
+  record: AgentRecord,
+  { ledger, posted, outer, asked }: Judging,
+): Entry[] {
   if (!batch.entries.some(isIntent)) return [...batch.entries];
   const mayBeMarked = record.pause !== null || record.abort !== null || record.parentAgentId !== null;
   return batch.entries.map((entry) => {
@@ -235,19 +289,32 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
       posted.add(entry.childId);
       return entry;
     }
-    const judgement = judge(entry, ledger, batch.key.agentId);
+    const judgement = judge(entry, ledger, batch.key.agentId, outer?.bySeq.get(entry.seq));
     if (!judgement.granted) {
-      const { reason, accountId, limit, used, max, needed } = judgement;
+      const { reason, accountId, limit, used, max, needed, renewsAt } = judgement;
       const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
       const holder = holderOfAccount(tables, record, accountId);
+      const figures = { used, max, holder, renewsAt };
+      const isAbove = outerPartsOf(accountId) !== undefined;
+      const asks = isAbove ? judgement.asks === true : ledger.account(accountId)?.limits.askAtLimit === true;
+      const request =
+        asks && reason === "budget" && entry.type === "model.requested" && isAddable(limit)
+          ? budgetRequestOf(tables, batch, record, {
+              intent: entry,
+              met: { accountId, limit, used, max, needed, figures },
+            })
+          : undefined;
+      if (request) asked.push(request);
       return refusal(entry, {
-        reason,
+        reason: request ? "mustWait" : reason,
+        ...(request ? { request: shownRequest(request) } : {}),
         accountId,
         limit,
-        used,
-        max,
+        // An owner must not see what others have spent.
+        ...(outerPartsOf(accountId)?.scope === "tenant" ? {} : { used, max }),
         ...(needed === undefined ? {} : { needed }),
-        holder,
+        ...(renewsAt === undefined ? {} : { renewsAt }),
+        ...(holder ? { holder } : {}),
         ...(message === undefined ? {} : { message }),
       });
     }
@@ -261,11 +328,12 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
   });
 }
 
-function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
+function judge(intent: Intent, ledger: Ledger, agentId: string, outer: OuterAnswer | undefined): Judgement {
   if (intent.type === "model.requested") forgetSideCalls(intent.ask, ledger);
-  if (intent.type === "model.requested" || intent.type === "generate.requested") return ledger.reserve(intent.ask);
+  if (intent.type === "model.requested" || intent.type === "generate.requested")
+    return ledger.reserve(intent.ask, outer);
   if (intent.type === "tool.started" && intent.attempt > 1) return { granted: true, reservation: null };
-  return ledger.countToolCall(intent.accountId, agentId);
+  return ledger.countToolCall(intent.accountId, agentId, outer);
 }
 
 /** When a turn asks for its next model call, none of its hooks and tools is waiting for a `generate()` call any more. */
@@ -279,7 +347,20 @@ function unpriced(model: string, accountId: string): string {
 
 function refusal(
   intent: Intent,
-  why: Pick<Refusal, "reason" | "accountId" | "limit" | "used" | "max" | "needed" | "holder" | "agentId" | "message">,
+  why: Pick<
+    Refusal,
+    | "reason"
+    | "request"
+    | "accountId"
+    | "limit"
+    | "used"
+    | "max"
+    | "needed"
+    | "renewsAt"
+    | "holder"
+    | "agentId"
+    | "message"
+  >,
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
@@ -291,8 +372,9 @@ function refusal(
   return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why, ...told };
 }
 
-/** The owner of an account as seen by the spending agent, to describe a limit to people. */
-function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
+/** The holder of an account as seen by the spending agent, to describe a limit to people; no agent holds an account above the root. */
+function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder | undefined {
+  if (outerPartsOf(accountId)) return undefined;
   const agentId = agentOfAccount(accountId);
   if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
   const name = tables.agent({ tenant: spender.tenant, agentId })?.definition.name ?? agentId;

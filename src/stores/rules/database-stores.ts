@@ -12,6 +12,7 @@ import {
   type TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
+import { commitCharged, OuterStores } from "./charged-commit.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, holderOf, release, wantLease } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
@@ -26,6 +27,7 @@ import { decide } from "./requests.ts";
 import { putSchedule, removeSchedule, removeSchedules } from "./schedules.ts";
 import { assertMayCreate, deletedIdHash, deleteTree, finishDeletion } from "./deletions.ts";
 import { setBudget } from "./set-budget.ts";
+import { concernsOuter } from "./outer-accounts.ts";
 import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables, Tables } from "./tables.ts";
 import { steer, steerOf } from "./steer.ts";
@@ -41,9 +43,11 @@ export function databaseStores(kind: string, database: Database): Stores {
   const { tables } = database;
   const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
   const read = async <T>(work: () => T): Promise<T> => frozen(await database.read(work));
+  const outer = new OuterStores(database);
   return {
     kind,
-    commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
+    commit: (batches, now, steady = now) => commitAll(database, outer, batches, { now, steady }),
+    outer,
     createAgent: (identity, account, more) => write(() => createAgent(tables, identity, { account, ...more })),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     steer: (key, command, now) => write(() => steer(tables, key, command, now)),
@@ -142,8 +146,22 @@ function frozen<T>(value: T): T {
 }
 
 /** Each batch is a separate write; the database decides which writes share a transaction. */
-async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
-  return await allApplied(batches.map((batch) => database.write(() => commitBatch(database.tables, batch, moment))));
+async function commitAll(
+  database: Database,
+  outer: OuterStores,
+  batches: readonly Batch[],
+  moment: Moment,
+): Promise<CommitOutcome[]> {
+  const { tables } = database;
+  const apply = (batch: Batch): Promise<CommitOutcome> => {
+    if (database.spansTrees && !batch.answers && concernsOuter(batch)) {
+      return database.write(() => outer.commitTogether(batch, moment));
+    }
+    return commitCharged(outer, batch, moment, (charged) =>
+      database.write(() => commitBatch(tables, batch, moment, charged)),
+    );
+  };
+  return await allApplied(batches.map(apply));
 }
 
 /** Rejects with the first error after all commits have settled. */

@@ -6,13 +6,11 @@ import {
   countToolCall,
   type LimitAlarm,
   type Limits,
-  type MetLimit,
   type Moment,
   moveToBackground,
   type NewAccount,
   newWarnings,
   openAccount,
-  type Reservation,
   type ReservationAsk,
   reserve,
   type ReserveOutcome,
@@ -27,9 +25,10 @@ import {
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
+import type { Judgement, OuterAnswer, OuterHold } from "./outer-answers.ts";
 import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import { noWaiters, ReservationQueues } from "./reservation-queues.ts";
-import type { Tables } from "./tables.ts";
+import type { LedgerTables, Tables } from "./tables.ts";
 
 /** The batch or command that changes the accounts; it belongs to an agent of their tree. */
 interface LedgerCause {
@@ -56,16 +55,6 @@ interface ReadAccount {
 
 const noWarnings: readonly BudgetWarning[] = Object.freeze([]);
 
-/** Whether the accounts allow an intent; the reservation is `null` if the intent reserves nothing. */
-export type Judgement =
-  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
-  | ({
-      readonly granted: false;
-      readonly reason: "budget" | "mustWait" | "unpriced";
-      /** The minimum that the intent would have used of the limit. */
-      readonly needed?: number;
-    } & MetLimit);
-
 /**
  * The accounts as seen by one batch or command.
  * Owns: the accounts that were read and changed. Does not own: the rows, which it writes once, in `flush`.
@@ -76,7 +65,7 @@ export type Judgement =
  * 3. A waiting agent whose reservation may succeed after the change is woken (`wakeNext`).
  */
 export class Ledger {
-  readonly #tables: Tables;
+  readonly #tables: LedgerTables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
   /** Created with the first account for which a call waits or has to wait. */
@@ -87,7 +76,7 @@ export class Ledger {
   /** Top accounts whose waiters must all ask again, because accounts were moved. */
   #disbanded: Set<string> | undefined;
 
-  constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
+  constructor(tables: LedgerTables, cause: LedgerCause, moment: Moment) {
     this.#tables = tables;
     this.#cause = cause;
     this.#moment = moment;
@@ -128,7 +117,42 @@ export class Ledger {
     this.#mayWake(chain);
   }
 
-  reserve(ask: ReservationAsk): Judgement {
+  account(accountId: string): Account | undefined {
+    return this.#find(accountId);
+  }
+
+  /** Puts an account as it is from now on. Waiters in its tree may then succeed, or be refused. */
+  put(account: Account): void {
+    this.#put(account);
+    this.#mayWake(this.#chain(account.id));
+  }
+
+  /** Changes these accounts together; those that do not exist are left out. */
+  changeAll(accountIds: readonly string[], change: (accounts: readonly Account[]) => readonly Account[]): void {
+    const accounts = accountIds.flatMap((id) => this.#find(id) ?? []);
+    this.#putAll(change(accounts));
+    for (const { id } of accounts) this.#mayWake(this.#chain(id));
+  }
+
+  /** Ids of the accounts on which an ask for this account reserves. */
+  chainIds(accountId: string): string[] {
+    return this.#chain(accountId).map(({ id }) => id);
+  }
+
+  /**
+   * Reserves on the account and all accounts above it, with the answer of the accounts above the root: a refusal there counts unless the
+   * tree refuses finally, and a reservation there bounds the output.
+   */
+  reserve(ask: ReservationAsk, outer?: OuterAnswer): Judgement {
+    if (!outer) return this.#reserve(ask);
+    if (!outer.granted) {
+      const own = reserve(this.#chain(ask.accountId), ask, this.#moment);
+      return own.granted || own.reason === "mustWait" ? outer : this.#reserve(ask);
+    }
+    return withHold(this.#reserve(boundedBy(ask, outer)), outer);
+  }
+
+  #reserve(ask: ReservationAsk): Judgement {
     const chain = this.#chain(ask.accountId);
     const top = topOf(chain);
     const before = this.#queueOf(top);
@@ -166,7 +190,8 @@ export class Ledger {
     this.#free(accountId);
   }
 
-  countToolCall(accountId: string, agentId: string): Judgement {
+  countToolCall(accountId: string, agentId: string, outer?: OuterAnswer): Judgement {
+    if (outer?.granted === false) return outer;
     const outcome = countToolCall(this.#chain(accountId), agentId, this.#moment);
     if (!outcome.granted) return { ...outcome, reason: "budget" };
     this.#putAll(outcome.accounts);
@@ -298,6 +323,19 @@ export class Ledger {
   }
 }
 
+/** The output is at most that of the reservation above the root. */
+function boundedBy(ask: ReservationAsk, { reservation }: OuterHold): ReservationAsk {
+  if (!reservation || reservation.outputTokens >= ask.outputTokens) return ask;
+  const { outputTokens } = reservation;
+  return { ...ask, outputTokens, minimumOutputTokens: Math.min(ask.minimumOutputTokens, outputTokens) };
+}
+
+function withHold(judgement: Judgement, { id, reservation: above }: OuterHold): Judgement {
+  if (!judgement.granted || !judgement.reservation || !above) return judgement;
+  const isBound = judgement.reservation.isBound === true || above.isBound === true;
+  return { ...judgement, reservation: { ...judgement.reservation, isBound, hold: id } };
+}
+
 /** A chain is never empty. */
 function topOf(chain: readonly Account[]): Account {
   const top = chain.at(-1);
@@ -350,7 +388,12 @@ const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly Tim
  * Sets the timers that a change of an account requires and returns them. Each time limit has one timer: first for its warning, then for
  * the limit. A deadline's timer runs from the opening of the account on, that of active time while an agent works.
  */
-export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
+export function changeTimers(
+  tables: LedgerTables,
+  tenant: string,
+  before: Account | undefined,
+  account: Account,
+): Timer[] {
   if (before && hasSameAlarms(before, account)) return [];
   const timers: Timer[] = [];
   for (const limit of timeLimits) {
@@ -375,7 +418,7 @@ function hasSameAlarms(before: Account, account: Account): boolean {
 }
 
 export function setLimitTimer(
-  tables: Tables,
+  tables: LedgerTables,
   tenant: string,
   { id: accountId, agentId }: Account,
   limit: TimeLimit,

@@ -1,5 +1,5 @@
 import type { TraceHeaders } from "../../base/index.ts";
-import type { Account, Limits, LimitsChange, NewAccount, Waiter } from "../../budget/index.ts";
+import type { Account, Limits, LimitsChange, Moment, NewAccount, Waiter } from "../../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -25,6 +25,7 @@ import type {
 import type { Batch } from "./batch.ts";
 import type { ForeignWrites } from "./foreign-writes.ts";
 import type { LiveChannel } from "./live-channel.ts";
+import type { HoldEnd, OuterAnswers } from "./outer-answers.ts";
 import type {
   AccountTimer,
   AcquireOutcome,
@@ -283,6 +284,8 @@ export interface Stores {
   /** Drops what this process has in its caches of a tree that was deleted. Changes no stored data. */
   dropTree?(key: AgentKey): void;
 
+  /** The accounts above the roots of trees. */
+  readonly outer: OuterAccounts;
   /** Transports data that is not stored to the followers of a tree. */
   readonly live: LiveChannel;
   /**
@@ -295,6 +298,11 @@ export interface Stores {
    */
   onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
+}
+
+/** Whether processes on any machine may use these stores, so that others may serve and write the same agents. */
+export function areShared({ kind }: Pick<Stores, "kind">): boolean {
+  return kind === "redis" || kind === "postgres";
 }
 
 /** A deletion that is not finished. */
@@ -317,6 +325,30 @@ export interface DeleteConditions {
 export type DeleteOutcome =
   | { readonly type: "deleted" | "changed" | "used" | "absent" }
   | { readonly type: "busy"; readonly agentId: string; readonly openTurnId: string };
+
+/** The accounts of owners and tenants, above the roots of their trees. */
+export interface OuterAccounts {
+  /** Settles and reserves for one batch, in its own transaction. `commit` does this itself, unless it gets the answers. */
+  charge(batch: Batch, moment: Moment): Promise<OuterAnswers>;
+  /** Ends holds after the commit of their batch. */
+  end(tenant: string, ends: readonly HoldEnd[], moment: Moment): Promise<void>;
+  /** The accounts of one owner and of the tenant, as stored; those of a window that has ended are shown as they were. */
+  of(tenant: string, ownerId: string | null): Promise<Account[]>;
+  /** All accounts of the tenant, by id. */
+  list(
+    tenant: string,
+    page?: { readonly after?: string | undefined; readonly limit?: number | undefined },
+  ): Promise<Account[]>;
+  /** Adds to the limits of an account until it renews; `undefined` if there is no such account. */
+  raise(tenant: string, accountId: string, more: Limits, moment: Moment): Promise<Account | undefined>;
+  /**
+   * Returns reservations whose batch was not applied and cannot be any more, and wakes calls whose turn it is. Each process with accounts
+   * calls it regularly. Returns the agents that it woke; those of trees in memory are posted to by their stores (`wake`).
+   */
+  tidy(tenant: string, moment: Moment): Promise<readonly string[]>;
+  /** Makes agents that wait ask again. */
+  wake(tenant: string, agentIds: readonly string[], moment: Moment): Promise<void>;
+}
 
 /** The data of a new agent besides its record. */
 export interface AgentParts {

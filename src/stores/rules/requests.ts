@@ -10,6 +10,7 @@ import {
   verdictsOf,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
+import { budgetDecisionOf } from "./budget-requests.ts";
 import type { DecideOutcome } from "./outcomes.ts";
 import type { DecideOptions } from "./ports.ts";
 import type { Tables } from "./tables.ts";
@@ -115,16 +116,11 @@ function settled(
   const head = tables.head(key);
   tables.putHead(key, { ...head, openRequests: head.openRequests - 1 });
   if (open.expiresAt !== null) tables.clearTimer(key, requestTimerId(requestId));
-  const item: InboxItem = {
-    kind: "decision",
-    key: `decision:${requestId}`,
-    at: now,
-    requestId,
-    turnId,
-    callId,
-    decision,
-    ...withKey,
-  };
+  const common = { key: `decision:${requestId}`, at: now };
+  const item: InboxItem =
+    open.kind === "budget"
+      ? { kind: "budget.freed", ...common, decided: budgetDecisionOf(request, decision) }
+      : { kind: "decision", ...common, requestId, turnId, callId, decision, ...withKey };
   return { request, posted: tables.addToInbox(key, item) ? [agentId] : [] };
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Account, claimsEndAt, type Waiter } from "../../budget/index.ts";
 import type { Timer } from "../../state/index.ts";
-import type { Tables, WaiterChanges } from "./tables.ts";
+import type { LedgerTables, WaiterChanges } from "./tables.ts";
 
 export const noWaiters: readonly Waiter[] = Object.freeze([]);
 
@@ -15,14 +15,14 @@ export const noWaiters: readonly Waiter[] = Object.freeze([]);
  *    that never asks.
  */
 export class ReservationQueues {
-  readonly #tables: Tables;
+  readonly #tables: LedgerTables;
   readonly #tenant: string;
   readonly #before = new Map<string, readonly Waiter[]>();
   readonly #now = new Map<string, readonly Waiter[]>();
   /** Accounts whose timer has fired. */
   readonly #fired = new Set<string>();
 
-  constructor(tables: Tables, tenant: string) {
+  constructor(tables: LedgerTables, tenant: string) {
     this.#tables = tables;
     this.#tenant = tenant;
   }
@@ -110,6 +110,6 @@ function claimTimerId(accountId: string): string {
 }
 
 /** All waiters of these accounts. */
-export function waitersOf(tables: Tables, tenant: string, accounts: readonly Account[]): Waiter[] {
+export function waitersOf(tables: LedgerTables, tenant: string, accounts: readonly Account[]): Waiter[] {
   return accounts.flatMap((account) => (account.line?.waiting ? tables.waiters(tenant, account) : []));
 }

@@ -1,4 +1,4 @@
-import type { Account, Moment, Waiter } from "../../budget/index.ts";
+import type { Account, Hold, Moment, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -95,6 +95,23 @@ export interface ProcessRow extends RegisteredProcess {
 /** `follows` may be unknown until the transaction is written. */
 export type AddedRow = Pick<Committed, "cursor" | "follows">;
 
+/**
+ * The rows of accounts above the roots of trees, by kind; they belong to a tenant, not to a tree. `waiters` are those of a top account, under
+ * its id.
+ */
+export interface OuterRows {
+  readonly account: Account;
+  readonly hold: Hold;
+  readonly waiters: readonly Waiter[];
+}
+export type OuterKind = keyof OuterRows;
+
+/** The rows of one ledger. */
+export type LedgerTables = Pick<
+  Tables,
+  "account" | "putAccount" | "waiters" | "putWaiters" | "addToInbox" | "setTimer" | "clearTimer"
+>;
+
 /** The synchronous rows for commits, commands and leases, inside one transaction of an adapter. */
 export interface Tables {
   agent(key: AgentKey): AgentRecord | undefined;
@@ -140,6 +157,10 @@ export interface Tables {
   putSteer(key: AgentKey, keyOrId: string, meaning: SteerMeaning): void;
   /** Stores a definition under its hash, once per tree. */
   keepDefinition(tenant: string, rootAgentId: string, definition: StoredDefinition): void;
+  /** A row above the roots. Where `spansTrees` is false, one piece of work uses either these rows or those of one tree. */
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined;
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void;
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
@@ -188,6 +209,15 @@ export interface StoreTables extends Tables {
   /** The earliest `scheduleDueAt` after a time. */
   nextScheduleAt(tenant: string, after: number): number | undefined;
   accounts(tenant: string, rootAgentId: string): Account[];
+  /** Ids of the rows of a kind above the roots, in order; only those after `after`, if given. */
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[];
+  /** The same rows themselves. */
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][];
   definition(tenant: string, rootAgentId: string, hash: string): StoredDefinition | undefined;
   dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
@@ -245,6 +275,8 @@ export interface RestoredRow {
  */
 export interface Database {
   readonly tables: StoreTables;
+  /** Whether one piece of work may write to several trees and above them, in one transaction. */
+  readonly spansTrees: boolean;
   /** `undefined` if live messages only reach users of one stores object in this process. */
   readonly live?: LiveChannel;
   /**

@@ -61,6 +61,7 @@ interface Blocked {
  */
 export class SqliteDatabase implements Database {
   readonly tables: SqliteTables;
+  readonly spansTrees = true;
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #posts: SqlitePosts;

@@ -37,8 +37,11 @@ import {
   type ProcessRow,
   type RestoredRow,
   type TurnChange,
+  type OuterKind,
+  type OuterRows,
   type WaiterChanges,
 } from "../rules/tables.ts";
+import { SqliteOuterRows } from "./sqlite-outer-rows.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
@@ -63,6 +66,7 @@ export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #accounts: SqliteAccounts;
+  readonly #outer: SqliteOuterRows;
   readonly #inbox: SqliteInbox;
   readonly #messages: SqliteMessages;
   readonly #journal: SqliteJournal;
@@ -82,6 +86,7 @@ export class SqliteTables implements CandidateTables {
     this.#connection = connection;
     this.#agents = new SqliteAgents(connection);
     this.#accounts = new SqliteAccounts(connection);
+    this.#outer = new SqliteOuterRows(connection);
     this.#inbox = new SqliteInbox(connection);
     this.#messages = new SqliteMessages(connection);
     this.#journal = new SqliteJournal(connection, this.#messages);
@@ -150,6 +155,32 @@ export class SqliteTables implements CandidateTables {
 
   putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void {
     this.#accounts.putWaiters(tenant, () => this.#agents.rootFor(tenant, rootAgentId), change);
+  }
+
+  outerRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string): OuterRows[Kind] | undefined {
+    return this.#outer.find(tenant, kind, id);
+  }
+
+  putOuterRow<Kind extends OuterKind>(tenant: string, kind: Kind, id: string, row: OuterRows[Kind]): void {
+    this.#outer.put(tenant, kind, id, row);
+  }
+
+  removeOuterRow(tenant: string, kind: OuterKind, id: string): void {
+    this.#outer.remove(tenant, kind, id);
+  }
+
+  outerIds(tenant: string, kind: OuterKind, after: string | undefined, limit: number): string[] {
+    return this.#outer.ids(tenant, kind, after, limit);
+  }
+
+  outerRows<Kind extends OuterKind>(
+    tenant: string,
+    kind: Kind,
+    after: string | undefined,
+    limit: number,
+  ): OuterRows[Kind][] {
+    const rows = this.outerIds(tenant, kind, after, limit).map((id) => this.outerRow(tenant, kind, id));
+    return rows.filter((row) => row !== undefined);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { redisAddress, redisOptions, type StoreOptions, storeLocation } from "../../../src/cli/job/store-location.ts";
 
 const url = "redis://127.0.0.1:6379/2";
+const postgres = "postgres://troupe@db:5432/agents?schema=staff";
 const secretUrl = "redis://app:hunter2@127.0.0.1:6379/2";
 
 function place(options: StoreOptions, redis?: string) {
@@ -25,6 +26,21 @@ describe("the selected store, and its name in output", () => {
     ["a URL overrides the variable", { redis: "redis://b" }, url, "redis://b", ["--redis", "redis://b"]],
     ["the variable", {}, url, url, ["--redis", url]],
     ["a prefix", { redis: url, prefix: "t:" }, undefined, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
+    ["Postgres", { store: postgres }, undefined, postgres, ["--store", postgres]],
+    [
+      "Postgres, with queues in Redis",
+      { store: postgres, redis: url },
+      undefined,
+      postgres,
+      ["--store", postgres, "--redis", url],
+    ],
+    [
+      "Postgres, with queues in the variable's Redis",
+      { store: postgres },
+      url,
+      postgres,
+      ["--store", postgres, "--redis", url],
+    ],
     ["a prefix next to the variable", { prefix: "t:" }, url, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
   ])("%s", (_what, options, variable, name, words) => {
     expect(place(options, variable)).toMatchObject({ name, words, remarks: [] });
@@ -46,7 +62,25 @@ describe("the selected store, and its name in output", () => {
     expect(place({ redis: "redis://h?password=hunter2&family=6" }).words[1]).toBe("redis://h?family=6");
   });
 
+  test("queues and what servers share need a Redis beside Postgres", () => {
+    expect(place({ store: postgres })).toMatchObject({ openQueues: undefined, openSharing: undefined });
+    const { openQueues, openSharing } = place({ store: postgres }, url);
+    expect([openQueues, openSharing]).toEqual([expect.any(Function), expect.any(Function)]);
+  });
+
+  test("the password of Postgres is in no output", () => {
+    const typed = place({ store: "postgres://app:hunter2@db/agents?sslpassword=hunter2&sslmode=verify-full" });
+    expect(typed.words).toEqual(["--store", "postgres://app@db/agents?sslmode=verify-full"]);
+    expect(typed.remarks).toEqual([expect.stringContaining("set PGPASSWORD instead")]);
+    expect(JSON.stringify(typed)).not.toContain("hunter2");
+  });
+
   test.each<[StoreOptions, string | undefined, RegExp]>([
+    [
+      { store: postgres, prefix: "b" },
+      undefined,
+      /--prefix is the prefix of keys in Redis; name the schema in Postgres with \?schema=NAME/,
+    ],
     [{ store: "file:jobs.db?mode=ro" }, undefined, /is a URL; give the path of the file itself: jobs\.db$/],
     [{ store: " " }, undefined, /is not a path/],
     [{ store: "a", redis: url }, undefined, /--store and --redis/],

@@ -8,6 +8,22 @@ function expectRefusals(): void {
   vi.spyOn(console, "error").mockReturnValue();
 }
 
+test("a client that adds its decision as the result of the call, as CopilotKit does, ends with the stored result", async () => {
+  const { server } = await deskServed();
+  const thread = new Thread(server);
+  await thread.say("remove");
+  const [interrupt] = thread.client.pendingInterrupts;
+  const content = '{"approved":true}';
+  thread.client.addMessage({ id: "own", role: "tool", toolCallId: interrupt?.toolCallId ?? "", content });
+  await thread.run(resumeWith(thread, { approved: true }));
+  expect(thread.shown()).toEqual([
+    "user: remove",
+    "assistant: [remove]",
+    "tool: removed a.txt",
+    "assistant: so: removed a.txt",
+  ]);
+});
+
 test("a streamed text, and a follow-up in the same thread", async () => {
   const { server } = await deskServed();
   const thread = new Thread(server);

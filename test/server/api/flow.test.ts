@@ -144,6 +144,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
   expect((await ask(`GET /api/agents/${agentId}/accounts`)).as(pageOf(accountJsonSchema)).items.length).toBeGreaterThan(
     5,
   );
+  expect((await ask("GET /api/accounts")).body).toEqual({ items: [], next: null });
   expect((await ask(`GET /api/agents/${agentId}/stubs`)).as(stubReportSchema).stubs).toEqual([]);
   expect((await ask("GET /api/agents?session=s")).body).toMatchObject({ items: [{ agentId }], next: null });
   const tree = await ask(`GET /api/trees/${agentId}`);

@@ -32,7 +32,7 @@ const inputs: Readonly<Record<string, (ids: Ids) => { readonly query?: string; r
   listRequests: ({ agentId }) => ({ query: `?root=${agentId}` }),
 };
 /** Routes without an id: they show each caller their own data. */
-const ownLists = ["listDefinitions", "createAgent", "listAgents", "listAllTurns"];
+const ownLists = ["listDefinitions", "createAgent", "listAgents", "listAllTurns", "listOwnAccounts"];
 
 const routes = apiSurface().routes.filter(({ access }) => access === "caller");
 const named = routes.filter(({ id }) => !ownLists.includes(id));

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { defineAgent } from "../../../src/index.ts";
+import { accountJsonSchema } from "../../../src/server/api/agent-json.ts";
+import { pageOf } from "../../../src/server/api/answers.ts";
+import { scriptedModel } from "../../../src/testing/index.ts";
+import { bob, served } from "./served.ts";
+
+test("a caller sees the accounts over its own agents, and neither the tenant's nor another's", async () => {
+  const { ask } = await served({
+    accounts: { owner: { perDay: { maxSteps: 100 } }, tenant: { perDay: { maxSteps: 1_000 } } },
+  });
+  const accounts = async (token?: string): Promise<string[]> => {
+    const page = await (await ask("GET /api/accounts", token === undefined ? {} : { token })).json();
+    return pageOf(accountJsonSchema)
+      .parse(page)
+      .items.map(({ id }) => id);
+  };
+  const { agentId } = (await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json()) as {
+    agentId: string;
+  };
+  const turn = await ask(`POST /api/agents/${agentId}/turns`, {
+    body: { input: "chat" },
+    headers: { prefer: "wait=30" },
+  });
+  expect(turn.status).toBe(200);
+  expect(await accounts()).toEqual(["owner:perDay:ada"]);
+  expect(await accounts(bob)).toEqual([]);
+  expect((await ask("GET /api/accounts", { token: null })).status).toBe(401);
+});
+
+test("a caller grants no more budget to its own agent, unless a rule allows it", async () => {
+  const usage = { inputTokens: 20, outputTokens: 20 };
+  const miser = defineAgent({
+    name: "miser",
+    model: scriptedModel(() => ({ text: "Done.", usage })),
+    maxOutputTokens: 300,
+    budget: { maxTokens: 10, askAtLimit: true },
+  });
+  for (const mayDecide of [undefined, () => true]) {
+    const { ask } = await served({ agents: [miser], mayDecide });
+    const created = await ask("POST /api/agents", { body: { definition: "miser" } });
+    const { agentId } = (await created.json()) as { agentId: string };
+    await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+    const { items } = (await (await ask("GET /api/requests")).json()) as {
+      items: { requestId: string; kind: string; argumentsHash: string }[];
+    };
+    const [request] = items;
+    expect(request?.kind).toBe("budget");
+    const place = `POST /api/requests/${request?.requestId.replace("#", ".") ?? ""}`;
+    const { argumentsHash } = request ?? {};
+    const approval = await ask(place, { body: { verdict: "approved", argumentsHash } });
+    const rejection = await ask(place, { body: { verdict: "rejected" } });
+    expect([approval.status, rejection.status]).toEqual(mayDecide ? [200, 409] : [403, 200]);
+  }
+});
