@@ -27,6 +27,7 @@ import type {
   AutoCompact,
   AutoCompactOptions,
   OutputOf,
+  SubagentTool,
 } from "./definition.ts";
 import { instructionsOf, withPlugins } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
