@@ -262,7 +262,7 @@ function contextTools(history: HistoryCompiler): readonly AgentTool[] {
 function handoverOf(tool: AgentTool): Pick<SubagentTool, "endsTurn" | "history"> {
   if (tool.kind !== "function" && tool.kind !== "subagent") return {};
   const history = tool.kind === "subagent" ? tool.history : undefined;
-  return { ...(tool.endsTurn ? { endsTurn: true } : {}), ...(history ? { history } : {}) };
+  return { ...(tool.endsTurn ? { endsTurn: true as const } : {}), ...(history ? { history } : {}) };
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

@@ -59,7 +59,7 @@ export interface SubagentOptions<Schema extends ValueSchema = ValueSchema<unknow
   readonly endsTurn?: boolean | undefined;
   /**
    * What the child sees of its parent. `none`: only its input. `conversation`: before its input, the texts and files of the user and the
-   * assistant that the parent's model sees when it makes the call; no tool calls, results and thoughts. The child pays for them. Default `none`.
+   * assistant since the parent's last compaction; no tool calls, results and thoughts. The child pays for them. Default `none`.
    */
   readonly history?: "none" | "conversation" | undefined;
 }
