@@ -274,6 +274,33 @@ export async function guardedAnswer(
   };
 }
 
+/** A result of a tool that is to be the answer, after the guards of outputs. */
+export async function guardedToolAnswer(
+  host: Host,
+  { turnId, step, callId }: Pick<CallState, "turnId" | "step" | "callId">,
+  text: string,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly blocked?: StopSignal }> {
+  if (!holdsAnswers(host) || text === "") return { text };
+  const guards = host.definition.guards.filter(({ guards: own }) => own.output !== undefined);
+  const contextOf = (index: number): GuardContext =>
+    guardContextOf(host, { turnId, step, run: `guardOutput:${index}:${callId}` }, signal);
+  await host.committed();
+  signal.throwIfAborted();
+  const guarded = await guardedText({ guards, contextOf }, text, (own, value, run) => own.output?.(value, run));
+  signal.throwIfAborted();
+  settleAbandonedRun(host, { turnId, step }, (run) => run.startsWith("guardOutput:"));
+  const noted = { what: "output", name: null } as const;
+  if (guarded.kind !== "block") {
+    appendWarnings(host, turnId, guardWarnings({ ...noted, changed: guarded.plugins }));
+    return { text: guarded.value };
+  }
+  const { plugin, reason } = guarded;
+  appendWarnings(host, turnId, guardWarnings({ ...noted, changed: [plugin], reason }));
+  const content = blockedText("The answer", plugin, reason);
+  return { text: content, blocked: { reason: "stop_requested", message: content, source: `hook:${plugin}` } };
+}
+
 interface NotedGuard {
   readonly what: "tool_call" | "tool_result" | "output";
   /** Name of the tool. */

@@ -1,21 +1,13 @@
-import type { ParsedOutput } from "../agents/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
 import { createDraft, type HookDrafts } from "../hooks/index.ts";
-import {
-  type HookName,
-  type Message,
-  naturalStopReason,
-  openCallsOf,
-  stepMetadata,
-  textOf,
-  type TurnState,
-} from "../state/index.ts";
+import { type HookName, openCallsOf, textOf, type TurnState } from "../state/index.ts";
+import { answerWithResult } from "./answer-with-result.ts";
+import { checkOutput } from "./check-output.ts";
 import { callEffect, turnEffect } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { type HookSet, releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { inputHooks } from "./take-inputs.ts";
-import { inTime, LONGEST_CHECK_MS } from "./in-time.ts";
 import { argumentsTextOf, callPatchesOf, isFailure, callPosition, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** Runs the `afterUserInput` hooks, once per turn, before the input is used. */
@@ -115,66 +107,14 @@ function responseOf(host: Host, turn: TurnState) {
 
 const noResponse = { text: "", finishReason: "unknown", usage: { inputTokens: 0, outputTokens: 0 } } as const;
 
-/** How many times an answer that does not match its schema is requested again. */
-const REPAIRS = 1;
-
-/**
- * Validates a final answer against the definition's output schema, and journals the parsed value with transforms applied. An
- * invalid answer is requested once more, with its mistakes; then the turn fails.
- */
-export async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
-  const { output } = host.definition;
-  const turn = host.turn(turnId);
-  if (!output || !turn?.checksOutput || turn.outputFits !== null) return;
-  const { stopSignals, isContinuationRequested } = turn.execution.continuation;
-  if (stopSignals.length > 0 || isContinuationRequested) return;
-  // A refusal is not an answer in a wrong form: it is not repaired, and ends the turn as a refusal.
-  if (naturalStopReason(turn.execution) === "refusal") return;
-  const { step } = turn;
-  const messageId = `${turnId}:${step}`;
-  const text = textOf(host.message(messageId)?.content ?? "");
-  await host.committed();
-  if (signal.aborted) return;
-  const checked = await host.inFlight.run(`${messageId}:output`, signal, (callSignal) =>
-    inTime(host, output.parse(text), { ms: LONGEST_CHECK_MS, signal: callSignal, late: lateCheck }),
-  );
-  if (signal.aborted) return;
-  const place = { type: "output.checked", turnId, step, messageId } as const;
-  if (checked.ok) {
-    host.append({ ...place, valid: true, value: checked.value });
-    return;
-  }
-  const { issues } = checked;
-  if (turn.outputRepairs >= REPAIRS) {
-    host.append({ ...place, valid: false, issues });
-    return;
-  }
-  const repair = repairMessage(host, turnId, step, issues);
-  host.append({ ...place, valid: false, issues, repairMessageId: repair.id }, { messages: [repair] });
-}
-
-function lateCheck(): ParsedOutput {
-  return { ok: false, issues: `its check took more than ${LONGEST_CHECK_MS} ms` };
-}
-
-/** The message contains the schema, because a server that ignores the response format has not shown it to the model. */
-function repairMessage(host: Host, turnId: string, step: number, issues: string): Message {
-  const schema = JSON.stringify(host.definition.output?.sentSchema);
-  return {
-    id: `${turnId}:${step}:repair`,
-    role: "user",
-    createdAt: host.clock.now(),
-    content: `Your answer does not fit the required output: ${issues}. Answer again with nothing but JSON that fits this JSON Schema: ${schema}`,
-    origin: "runtime",
-    metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
-  };
-}
-
-/** Runs the `afterTools` hooks of a round once every call of it has its result. */
+/** Runs the `afterTools` hooks of a round once every call of it has its result, and lets a tool end the turn. */
 export const settleRound = turnEffect("settleRound", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const step = host.turn(turnId)?.step ?? 1;
   await runHooks(host, { turnId, step, hook: "afterTools" }, hooksAt.afterTools(host, turnId), signal);
+  // A hook may have ended the turn, which aborts the signal once its entry is delivered.
+  while (host.undelivered().length > 0) await host.delivered();
+  if (!signal.aborted) await answerWithResult(host, turnId, signal);
 });
 
 /** Runs the hooks that review one call's result: `onError` if it failed, then `afterEachTool`. */

@@ -67,7 +67,7 @@ export interface SpawnRequest {
   readonly callId: string | null;
   /** Names the child within its call or turn: the same key returns the same child. */
   readonly key: string;
-  readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy" | "background">;
+  readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy" | "background" | "history">;
   readonly input: string;
 }
 

@@ -2,6 +2,7 @@ export {
   hashOfArguments,
   artifactOf,
   type CallResult,
+  endsTurn,
   errorResult,
   saveArtifacts,
   settleCall,
@@ -51,8 +52,9 @@ export { CacheWatch } from "./cache-watch.ts";
 export { requestKeyOf, resolveInstructions } from "./think.ts";
 export { modelOfRequest } from "./choose-model.ts";
 export { gateCall } from "./gate.ts";
-export { guardedResult } from "./guards.ts";
-export { checkOutput } from "./hook-effects.ts";
+export { guardedResult, holdsAnswers } from "./guards.ts";
+export { answerWithResult } from "./answer-with-result.ts";
+export { checkOutput } from "./check-output.ts";
 export { assembleRequest } from "./prompt.ts";
 export { repeatCompaction, repeatHook } from "./repeat.ts";
 export {

@@ -192,6 +192,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       ...(parts.recorded === undefined ? {} : { recorded: parts.recorded }),
       ...(parts.stub === undefined ? {} : { stub: parts.stub }),
       ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
+      ...(!parts.isUnreviewed && endsTurn(host, call, outcome) ? { endsTurn: true as const } : {}),
     },
     {
       ...parts,
@@ -213,6 +214,13 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       ],
     },
   );
+}
+
+/** Whether a result with this outcome may end the turn. What a stopped subagent has is not its answer. */
+export function endsTurn(host: Host, { turnId, name, childResult }: CallState, outcome: CallOutcome): boolean {
+  const tool = grantedTool(host, turnId, name);
+  if (tool === undefined || (tool.kind !== "function" && tool.kind !== "subagent") || !tool.endsTurn) return false;
+  return outcome === "success" && (childResult === null || childResult.outcome === "completed");
 }
 
 /** One call with its result, as exposed to hooks. */

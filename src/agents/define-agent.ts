@@ -27,6 +27,7 @@ import type {
   AutoCompact,
   AutoCompactOptions,
   OutputOf,
+  SubagentTool,
 } from "./definition.ts";
 import { instructionsOf, withPlugins } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
@@ -248,7 +249,7 @@ export function grantedToolOf(tool: AgentTool): AgentDefinition["grantedTools"][
 export function describeTool(tool: AgentTool): DefinitionContent["tools"][number] {
   const { name, kind, description, effect, jsonSchema } = tool;
   const deferred = isDeferred(tool) ? { deferred: true as const } : {};
-  return { name, kind, description, effect, jsonSchema, ...queueOf(tool), ...deferred };
+  return { name, kind, description, effect, jsonSchema, ...queueOf(tool), ...deferred, ...handoverOf(tool) };
 }
 
 /** The tools on the agent's own context that its history needs. */
@@ -261,6 +262,12 @@ function contextTools(history: HistoryCompiler): readonly AgentTool[] {
 
 function isDeferred(tool: AgentTool): boolean {
   return tool.kind === "function" && tool.deferred === true;
+}
+
+function handoverOf(tool: AgentTool): Pick<SubagentTool, "endsTurn" | "history"> {
+  if (tool.kind !== "function" && tool.kind !== "subagent") return {};
+  const history = tool.kind === "subagent" ? tool.history : undefined;
+  return { ...(tool.endsTurn ? { endsTurn: true as const } : {}), ...(history ? { history } : {}) };
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {

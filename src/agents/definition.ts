@@ -56,6 +56,10 @@ export interface SubagentTool {
   readonly definition: AgentDefinition;
   readonly limits: Limits;
   readonly policy: SubagentPolicy;
+  /** The child starts with the conversation of its parent. */
+  readonly history?: "conversation";
+  /** A child that completes ends the turn with its answer. */
+  readonly endsTurn?: true;
   /** Set if its children run in the background; `null` if the call waits for them. */
   readonly background: Background | null;
   readonly parse: (argumentsText: string) => Promise<ParsedArguments>;

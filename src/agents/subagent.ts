@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   anyRule,
   deepFreeze,
+  flagRule,
   type OptionsSchema,
   functionRule,
   listRule,
@@ -51,6 +52,16 @@ export interface SubagentOptions<Schema extends ValueSchema = ValueSchema<unknow
    * next turn includes the report. `wake`: the agent starts a turn. Default `keep`.
    */
   readonly onEnd?: "keep" | "wake" | undefined;
+  /**
+   * A child that completes ends the turn: its answer is the turn's answer, and the model is not called again. See `endsTurn` of
+   * `defineTool()`. Not with `mode: "background"`. Default false.
+   */
+  readonly endsTurn?: boolean | undefined;
+  /**
+   * What the child sees of its parent. `none`: only its input. `conversation`: before its input, the texts and files of the user and the
+   * assistant since the parent's last compaction; no tool calls, results and thoughts. The child pays for them. Default `none`.
+   */
+  readonly history?: "none" | "conversation" | undefined;
 }
 
 export const DEFAULT_MAX_DEPTH = 3;
@@ -93,6 +104,8 @@ const subagentOptionsSchema: OptionsSchema<SubagentOptions> = {
     policy: policyRule,
     mode: oneOfRule("await", "background"),
     onEnd: oneOfRule("keep", "wake"),
+    endsTurn: flagRule,
+    history: oneOfRule("none", "conversation"),
   },
   instead: {
     schema: "parameters",
@@ -105,6 +118,7 @@ const subagentOptionsSchema: OptionsSchema<SubagentOptions> = {
     allowedTools: "policy: { allowedTools }",
     deniedTools: "policy: { deniedTools }",
     background: 'mode: "background"',
+    returnDirect: "endsTurn",
   },
 };
 
@@ -115,6 +129,11 @@ function made<Schema extends ValueSchema>(definition: AgentDefinition, options: 
   const background = backgroundOf(name, options);
   const description = options.description ?? describe(definition.name, background);
   const shape = defineTool({ name, description, parameters, execute: () => undefined });
+  if (options.endsTurn && background) {
+    throw new InvalidInputError(
+      `subagent "${name}": endsTurn applies only to calls that wait for the child; remove endsTurn or mode: "background"`,
+    );
+  }
   const policy = options.policy ?? {};
   for (const tool of [...(policy.allowedTools ?? []), ...(policy.deniedTools ?? [])]) {
     if (definition.tools.get(tool)) continue;
@@ -132,6 +151,8 @@ function made<Schema extends ValueSchema>(definition: AgentDefinition, options: 
     definition,
     limits: deepFreeze(limitsOf(options.budget)),
     policy: deepFreeze(structuredClone(policy)),
+    ...(options.history === "conversation" ? { history: "conversation" } : {}),
+    ...(options.endsTurn ? { endsTurn: true } : {}),
     background,
     parse: (text: string) => shape.parse(text),
     inputOf: render ?? defaultInput,

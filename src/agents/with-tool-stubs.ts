@@ -94,6 +94,7 @@ function replaced(tool: AgentTool, stub: ToolStub): Tool {
     ...(own?.deferred === undefined ? {} : { deferred: own.deferred }),
     ...(own?.forwards === undefined ? {} : { forwards: own.forwards }),
     ...(own?.unchecked === undefined ? {} : { unchecked: own.unchecked }),
+    ...((tool.kind === "function" || tool.kind === "subagent") && tool.endsTurn ? { endsTurn: true } : {}),
     parse: (text: string) => tool.parse(text),
     describeCall: (args) => (tool.kind === "function" || tool.kind === "client" ? tool.describeCall(args) : name),
     resolveArguments: (json) => ({ args: copyOfJson(json), redact: nothingToRedact }),

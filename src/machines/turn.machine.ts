@@ -23,7 +23,7 @@ import { toolCallMachine } from "./tool-call.machine.ts";
  * - `receive` runs the `afterUserInput` hooks that are not committed yet;
  * - `think` assembles the prompt, proposes the call, makes it and retries it;
  * - `decide` runs the `afterLlm` and `beforeTools` hooks, and validates an answer that has an output schema;
- * - `settleRound` runs the `afterTools` hooks that are not committed yet;
+ * - `settleRound` runs the `afterTools` hooks that are not committed yet, and makes the answer of a turn that a tool ends;
  * - `interruptOpenWork` settles every open call and request;
  * - `complete` runs the `onComplete` hooks;
  * - `endTurn` appends `turn.ended`.
@@ -85,10 +85,13 @@ const machine = setup({
       const { openCallIds, unreviewedCallIds } = callsAfter(context, event);
       return openCallIds.length > 0 || unreviewedCallIds.length > 0;
     },
-    hasRoundHooks: ({ context }) => context.turn.hooks.afterTools > 0,
+    settlesRound: ({ context, event }) =>
+      context.turn.hooks.afterTools > 0 || after(context, event).endingCallIds !== undefined,
+    // A result that may end the turn is checked after the hooks.
     roundHooksDone: ({ context, event }) =>
+      context.turn.endingCallIds === undefined &&
       after(context, event).appliedHooks.filter((key) => key.startsWith("afterTools:")).length >=
-      context.turn.hooks.afterTools,
+        context.turn.hooks.afterTools,
     concernsModel: ({ event }) => event.type === "intent.refused" && event.intent === "model.requested",
     mustWait: ({ event }) => event.type === "intent.refused" && event.reason === "mustWait",
     isHeld: ({ event }) => event.type === "intent.refused" && event.reason === "paused",
@@ -143,7 +146,7 @@ const afterAnswer = [
 
 const endOfRound = [
   { guard: "roundGoesOn", actions: "record" },
-  { guard: "hasRoundHooks", target: "#turn.settling", actions: "record" },
+  { guard: "settlesRound", target: "#turn.settling", actions: "record" },
   ...afterRound,
 ] as const;
 
@@ -228,6 +231,7 @@ const made = machine.createMachine({
           { guard: "roundHooksDone", target: "finishing", actions: "record" },
           { actions: "record" },
         ],
+        "output.checked": [...afterRound],
         "stop.signalled": [...failure],
       },
     },

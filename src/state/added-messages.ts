@@ -12,7 +12,8 @@ const addedBy: { readonly [Type in EntryType]: (entry: EntryOf<Type>) => readonl
   "turn.started": ({ inputMessageIds }) => inputMessageIds,
   "hook.applied": ({ patch }) => patch.addedMessageIds,
   "messages.released": ({ messageIds }) => messageIds,
-  "output.checked": ({ repairMessageId }) => given(repairMessageId),
+  "output.checked": ({ callId, valid, messageId, repairMessageId }) =>
+    callId !== undefined && valid ? [messageId] : given(repairMessageId),
   "context.compacted": ({ summaryMessageId }) => given(summaryMessageId),
   "model.responded": ({ messageId }) => [messageId],
   "model.failed": ({ repairMessageId }) => given(repairMessageId),

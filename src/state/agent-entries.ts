@@ -162,6 +162,8 @@ export const turnEntrySchemas = [
     issues: optionalTextSchema,
     /** The message that asks the model to repair its answer; `undefined` if the runtime does not ask again. */
     repairMessageId: optionalTextSchema,
+    /** The call whose result was checked as the turn's answer (`endsTurn`); if valid, `messageId` is the answer made of it. */
+    callId: optionalTextSchema,
   }),
   z.object({
     type: z.literal("context.compacted"),

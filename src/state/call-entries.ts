@@ -105,6 +105,8 @@ export const callEntrySchemas = [
     stub: countOrNullSchema.optional(),
     /** Messages of reports that this result contains; they are not added to history separately. */
     reports: z.array(textSchema).optional(),
+    /** The result may be the answer of the turn: the tool has `endsTurn`, and its call has succeeded. */
+    endsTurn: z.literal(true).optional(),
   }),
   z.object({ type: z.literal("call.reviewed"), ...ofCall }),
   z.object({

@@ -153,6 +153,11 @@ function hooked(execution: ExecutionState, entry: EntryOf<"hook.applied">): Exec
 
 /** The turn fails if an answer does not fit and is not requested again. */
 function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): ExecutionState {
+  if (entry.callId !== undefined) {
+    const { valid, messageId } = entry;
+    if (!valid) return execution;
+    return onStep(execution, (step) => ({ ...step, outputMessageIds: [...step.outputMessageIds, messageId] }));
+  }
   if (entry.valid || entry.repairMessageId !== undefined) return execution;
   const message = `the answer does not fit the output schema: ${entry.issues ?? "no reason was given"}`;
   const error = { code: "output_invalid", message, retryable: false };

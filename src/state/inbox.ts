@@ -13,7 +13,7 @@ import { bindingSchema, limitNameSchema, limitsSchema } from "../budget/index.ts
 import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, inputKeySchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
-import { contentSchema } from "./message.ts";
+import { contentSchema, messageSchema } from "./message.ts";
 import { callSettingsSchema, modelToolSchema } from "./model-call.ts";
 import { queuedCallKey } from "./record.ts";
 import { budgetDecisionSchema, decisionSchema } from "./request.ts";
@@ -29,6 +29,8 @@ export const turnItemSchema = z.object({
   turnId: textSchema,
   number: positiveSchema,
   input: contentSchema.nullable(),
+  /** The messages with which a subagent's conversation begins; `undefined` if it begins empty. */
+  conversation: z.array(messageSchema).optional(),
   /** Messages in the conversation that are the turn's input, if `input` is empty. `undefined` if there are none. */
   inputMessageIds: z.array(textSchema).optional(),
   actorId: textOrNullSchema,

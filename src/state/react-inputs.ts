@@ -24,6 +24,8 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
     case "messages.released":
       return entry.messageIds.map((id) => received(id, entry.at, textOf));
     case "output.checked":
+      if (entry.callId !== undefined && entry.valid) return answeredByTool(turn, entry, textOf);
+      return entry.repairMessageId === undefined ? [] : [received(entry.repairMessageId, entry.at, textOf)];
     case "model.failed":
       return entry.repairMessageId === undefined ? [] : [received(entry.repairMessageId, entry.at, textOf)];
     case "context.expanded":
@@ -61,6 +63,22 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
 
 function received(messageId: string, timestamp: number, textOf: TextLookup): ReactStep {
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
+}
+
+/** The result of a tool ends the loop as a final answer of the model would. */
+function answeredByTool({ react }: TurnState, entry: EntryOf<"output.checked">, textOf: TextLookup): ReactStep[] {
+  const { messageId, at: timestamp } = entry;
+  return [
+    { type: "llm-message-started", messageId, timestamp },
+    { type: "llm-message-completed", messageId, content: textOf(messageId), timestamp },
+    {
+      type: "re-act-observed",
+      timestamp,
+      calledLlmAt: react.calledLlmAt,
+      calledLlmOrdinal: react.ordinal + 1,
+      calls: null,
+    },
+  ];
 }
 
 /** A message that a hook adds after an answer does not start another model call: a hook has to request another step explicitly. */

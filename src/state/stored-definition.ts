@@ -24,6 +24,9 @@ const storedToolSchema = z.object({
   queue: optionalTextSchema,
   /** The model calls it through `call_tool`, and does not see it in its prompt. */
   deferred: z.literal(true).optional(),
+  endsTurn: z.literal(true).optional(),
+  /** What a subagent sees of its parent besides its input. */
+  history: z.literal("conversation").optional(),
 });
 
 const storedModelSchema = z.object({

@@ -100,6 +100,7 @@ function count(turn: TurnState, entry: Entry): TurnState {
       return { ...turn, ...activity, appliedHooks: [...turn.appliedHooks, key] };
     }
     case "output.checked":
+      if (entry.callId !== undefined) return checkedResult(turn, entry);
       return { ...turn, outputFits: entry.valid, outputRepairs: turn.outputRepairs + (entry.repairMessageId ? 1 : 0) };
     case "context.compacted":
       return { ...turn, compactions: turn.compactions + 1, retryAt: null };
@@ -119,7 +120,15 @@ function count(turn: TurnState, entry: Entry): TurnState {
       if (!entry.reservation) return turn;
       const { step, attempt, epoch, at, model, messageId, reservation } = entry;
       const openRequest = { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation };
-      return { ...turn, ...activity, step, attempt, retryAt: null, isLastCall: entry.last !== undefined, openRequest };
+      return {
+        ...withoutEnding(turn),
+        ...activity,
+        step,
+        attempt,
+        retryAt: null,
+        isLastCall: entry.last !== undefined,
+        openRequest,
+      };
     }
     case "model.responded":
       return {
@@ -158,6 +167,7 @@ function count(turn: TurnState, entry: Entry): TurnState {
             ? turn.openRequestIds
             : turn.openRequestIds.filter((id) => callOfRequest(id) !== entry.callId),
         roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
+        ...(entry.endsTurn ? { endingCallIds: [...(turn.endingCallIds ?? []), entry.callId] } : {}),
       };
     case "child.spawned": {
       const openChildIds = entry.background ? turn.openChildIds : [...turn.openChildIds, entry.childId];
@@ -193,6 +203,17 @@ function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.
   };
 }
 
+/** A result is checked as an answer once; after that the model's own answers count again. */
+function checkedResult(turn: TurnState, { valid, messageId }: EntryOf<"output.checked">): TurnState {
+  return { ...withoutEnding(turn), outputMessageId: valid ? messageId : turn.outputMessageId };
+}
+
+function withoutEnding(turn: TurnState): TurnState {
+  if (turn.endingCallIds === undefined) return turn;
+  const { endingCallIds: _ended, ...rest } = turn;
+  return rest;
+}
+
 /** A round in which every call failed counts against `maxConsecutiveToolFailures`. */
 function closeRound(turn: FreshTurn): void {
   const allFailed = turn.roundCalls > 0 && turn.roundFailures === turn.roundCalls;
@@ -221,6 +242,19 @@ export function nextMove(turn: TurnState): NextMove {
   if (shouldStop(continuation, hasCalls || isCallDue)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
+}
+
+/**
+ * The call whose result is the turn's answer, once its round is over: of the calls that end the turn, the first in the order in which the
+ * model made them. `undefined` if the turn goes on or stops for another reason: a signal, a hook's request to continue, or an input that no
+ * model call has seen.
+ */
+export function endingCallOf(turn: TurnState): string | undefined {
+  const { endingCallIds, execution } = turn;
+  if (endingCallIds === undefined || !isRoundOver(turn) || unseenInputsOf(turn).length > 0) return undefined;
+  const { stopSignals, isContinuationRequested } = execution.continuation;
+  if (stopSignals.length > 0 || isContinuationRequested) return undefined;
+  return execution.currentStep?.toolExecutions.find(({ callId }) => endingCallIds.includes(callId))?.callId;
 }
 
 /** Inputs that arrived during the turn and that no model call has seen, in order. */

@@ -90,6 +90,8 @@ export const turnStateSchema = z.object({
   heldMessageIds: z.array(textSchema),
   /** Number of messages of the conversation that the model sees; `null` if its history compiler has no window. */
   contextWindowSize: integerOrNullSchema,
+  /** Calls of this round with a result that may be the turn's answer, until one of them was checked; absent without any. */
+  endingCallIds: z.array(textSchema).optional(),
   /** Earlier calls whose results the model requested again. */
   loadedCallIds: z.array(textSchema),
   /** Number of compactions since the last answer. */

@@ -1,7 +1,10 @@
 import {
+  answerWithResult,
   assembleRequest,
   checkOutput,
+  endsTurn,
   gateCall,
+  holdsAnswers,
   modelOfRequest,
   repeatCompaction,
   repeatHook,
@@ -128,6 +131,8 @@ export class AgentReplay {
         return await this.#gate(entry);
       case "tool.started":
         return entry.attempt === 1 && entry.arguments !== undefined ? await this.#gate(entry) : undefined;
+      case "tool.settled":
+        return this.#ending(entry);
       case "output.checked":
         return await this.#output(entry);
       case "context.compacted":
@@ -274,13 +279,34 @@ export class AgentReplay {
     return differenceOf("tool call", { tool: call.name, ...expected }, { tool: call.name, ...got })[0];
   }
 
+  /** Whether the result may end the turn follows from the definition. */
+  #ending(entry: EntryOf<"tool.settled">): Found | undefined {
+    const call = this.#host.call(entry.turnId, entry.callId);
+    if (!call || call.outcome !== null) return undefined;
+    const recorded = entry.endsTurn ?? false;
+    // A result of a call that a stop has cut off ends nothing.
+    if (!recorded && (this.#host.turn(entry.turnId)?.execution.continuation.stopSignals.length ?? 0) > 0)
+      return undefined;
+    const expected = { tool: call.name, endsTurn: recorded };
+    return differenceOf("tool call", expected, {
+      tool: call.name,
+      endsTurn: endsTurn(this.#host, call, entry.outcome),
+    })[0];
+  }
+
   async #output(entry: EntryOf<"output.checked">): Promise<Found | undefined> {
-    const text = textOf(this.#host.message(entry.messageId)?.content ?? "");
+    const { turnId, messageId, callId } = entry;
+    const text = textOf(this.#host.message(callId ?? messageId)?.content ?? "");
     if (text.includes(redactedText)) {
       this.#skip("redacted value");
       return undefined;
     }
-    const outcome = await this.#repeated((signal) => checkOutput(this.#host, entry.turnId, signal));
+    if (callId !== undefined && !this.#rules.runsHooks && holdsAnswers(this.#host)) {
+      this.#skip("hooks");
+      return undefined;
+    }
+    const check = callId === undefined ? checkOutput : answerWithResult;
+    const outcome = await this.#repeated((signal) => check(this.#host, turnId, signal));
     const expected = outputForm(entry);
     if ("error" in outcome) return failure("output", expected, outcome.error);
     const checked = outcome.entries.find((one) => one.entry.type === "output.checked")?.entry;

@@ -213,14 +213,17 @@ function changedParts({ definitions: recorded, agents }: Recording, { definition
     const after = definitions.get(before.name)?.stored;
     if (!after || after.hash === before.hash || !used.has(before.hash)) return [];
     const fields = quietFields.filter((field) => differenceOf(field, before[field], after[field]).length > 0);
-    return [...fields, ...changedEffects(before, after)].map((field) => `${before.name}: ${field}`);
+    return [...fields, ...changedTools(before, after)].map((field) => `${before.name}: ${field}`);
   });
   return [...new Set(changed)].toSorted();
 }
 
-function changedEffects(before: StoredDefinition, after: StoredDefinition): string[] {
-  return before.tools.flatMap(({ name, effect }) => {
-    const now = after.tools.find((tool) => tool.name === name);
-    return now && now.effect !== effect ? [`effect of ${name}`] : [];
+/** Properties of tools that no request contains. */
+const quietProperties = ["effect", "endsTurn", "history"] as const;
+
+function changedTools(before: StoredDefinition, after: StoredDefinition): string[] {
+  return before.tools.flatMap((tool) => {
+    const now = after.tools.find(({ name }) => name === tool.name);
+    return now ? quietProperties.filter((one) => now[one] !== tool[one]).map((one) => `${one} of ${tool.name}`) : [];
   });
 }

@@ -1,4 +1,4 @@
-import { anyRule, copyOfJson, describeValue, type OptionsSchema, optionsOf, reading } from "../base/index.ts";
+import { anyRule, copyOfJson, describeValue, flagRule, type OptionsSchema, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
 import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
@@ -60,6 +60,12 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   /** `required`: a call runs only if `run.auth` has credentials; until then the turn waits. Default: it runs without. */
   readonly auth?: "required" | undefined;
   /**
+   * A successful call ends the turn: its result is the answer, and the model is not called again. The other calls of the round finish
+   * first; of several such results the first in the order of the calls is the answer. The model continues after a call that failed or was
+   * denied, if the result does not fit the agent's `output`, or if an input arrived meanwhile. Default false.
+   */
+  readonly endsTurn?: boolean | undefined;
+  /**
    * Parameters that the model neither sees nor sets, and that are never stored: each is resolved right before every attempt and passed to
    * `execute` with the arguments. Default: none.
    */
@@ -107,6 +113,7 @@ const toolOptionsSchema: OptionsSchema<ToolDefinition<ToolParameters>> = {
     approvalExpiresAfterMs: anyRule,
     describeCall: anyRule,
     auth: anyRule,
+    endsTurn: flagRule,
     secrets: anyRule,
     queue: anyRule,
     priority: anyRule,
@@ -125,6 +132,7 @@ const toolOptionsSchema: OptionsSchema<ToolDefinition<ToolParameters>> = {
     approval: "needsApproval",
     requiresApproval: "needsApproval",
     maxConcurrent: "concurrency",
+    returnDirect: "endsTurn",
   },
   takesOwnFields: true,
 };
@@ -183,6 +191,7 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     needsApproval: approvalRule({ name, needsApproval: boundTo(self, definition.needsApproval) }),
     ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
     ...(auth === undefined ? {} : { auth }),
+    ...(definition.endsTurn ? { endsTurn: true } : {}),
     jsonSchema: parameters.jsonSchema,
     ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),

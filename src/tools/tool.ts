@@ -47,6 +47,8 @@ export interface Tool<Args = unknown> {
   readonly approvalExpiresAfterMs?: number;
   /** `required`: a call runs only with credentials. */
   readonly auth?: "required";
+  /** A successful call ends the turn with its result as the answer. */
+  readonly endsTurn?: true;
   /** The parameters as shown to the model, without secrets. */
   readonly jsonSchema: JsonObject;
   /**

@@ -88,7 +88,7 @@ const walked: readonly Walked[] = [
     of: "defineTool",
     good: { name: "look", description: "Looks.", parameters, execute: () => "" },
     names:
-      "name description parameters effect execute reconcile needsApproval approvalExpiresAfterMs describeCall auth secrets queue priority timeoutMs concurrency maxAttempts maxOutputCharacters maxArgumentBytes",
+      "name description parameters effect execute reconcile needsApproval approvalExpiresAfterMs describeCall auth endsTurn secrets queue priority timeoutMs concurrency maxAttempts maxOutputCharacters maxArgumentBytes",
     call: defineTool,
   },
   {
@@ -101,7 +101,7 @@ const walked: readonly Walked[] = [
   {
     of: "subagent",
     good: {},
-    names: "name description parameters input budget policy mode onEnd",
+    names: "name description parameters input budget policy mode onEnd endsTurn history",
     call: (options) => subagent(child, options),
   },
   {

@@ -61,7 +61,9 @@ export interface AuditFile {
 const needed: ReadonlySet<string> = new Set([
   ..."type seq at epoch turnId step callId attempt number index run name kind effect verdict by outcome".split(" "),
   ..."accountId argumentsHash artifactId ask asked awaits background before calls callIds checksOutput".split(" "),
-  ..."childId childIds childTurnId code contentType costMicros definition durationMs expiresAt finishReason".split(" "),
+  ..."childId childIds childTurnId code contentType costMicros definition durationMs endsTurn expiresAt finishReason".split(
+    " ",
+  ),
   ..."for hasText holder hook hooks inputMessageIds intent internal isExhausted kept leavesWork".split(" "),
   ..."lifecycle limit limits max messageId messageIds model needed needsApproval now openIds".split(" "),
   ..."outputMessageId phase plugin price promptHash provider queue reason recorded repairMessageId reports".split(" "),

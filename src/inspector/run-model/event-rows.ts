@@ -242,8 +242,8 @@ export function eventText(entry: RunEntry): EventText {
     case "effect.failed":
       return text("effect failed", { name: entry.effect, detail: entry.error.message, tone: "bad" });
     case "output.checked":
-      return text("output checked", {
-        detail: entry.valid ? "valid" : (entry.issues ?? "not valid"),
+      return text(entry.callId === undefined ? "output checked" : "answer of a tool", {
+        detail: entry.valid ? (entry.callId ?? "valid") : (entry.issues ?? "not valid"),
         tone: entry.valid ? "plain" : "warning",
       });
     case "budget.warning":

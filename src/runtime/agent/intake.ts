@@ -99,6 +99,11 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
   // Inputs that this turn was opened for are its own, so that no further turn is opened for them.
   const left = waking.filter(({ messageId }) => item.inputMessageIds?.includes(messageId) !== true);
   if (item.steerId !== undefined) activation.adopt(item.steerId, turnId);
+  const { conversation = [] } = item;
+  if (conversation.length > 0) {
+    const messageIds = conversation.map(({ id }) => id);
+    activation.append({ type: "conversation.seeded", messageIds }, { messages: conversation });
+  }
   activation.append(
     {
       type: "turn.started",

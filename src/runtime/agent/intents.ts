@@ -6,9 +6,11 @@ import { type LanguageModel, PromptMemory } from "../../model/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
+  type ContentPart,
   type Entry,
   type EntryOf,
   type IntentBody,
+  type Message,
   turnIdOf,
   type TurnState,
   withRoot,
@@ -143,6 +145,8 @@ interface SpawningParent {
   readonly clock: { now(): number };
   turn(turnId: string): TurnState | undefined;
   traceOf(turnId: string): TraceHeaders | undefined;
+  /** The conversation as visible to the parent's model. */
+  history(): readonly Message[];
 }
 
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
@@ -195,6 +199,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
   const accountId = agentAccountId(agentId);
   const now = parent.clock.now();
   const trace = parent.traceOf(turnId);
+  const conversation = tool.history === "conversation" ? handedOver(parent.history()) : [];
   const child: AgentIdentity = {
     tenant,
     agentId,
@@ -234,6 +239,31 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
       actorId: parent.turn(turnId)?.actorId ?? null,
       limits: null,
       ...(trace ? { trace } : {}),
+      ...(conversation.length > 0 ? { conversation } : {}),
     },
   };
+}
+
+/** What a child sees of its parent's conversation: texts and files without tool calls, results, thoughts and requests of the runtime. */
+function handedOver(messages: readonly Message[]): Message[] {
+  const changed = new Map(
+    messages.flatMap((message) =>
+      message.role === "user" && message.replaces !== undefined ? [[message.replaces, message.content]] : [],
+    ),
+  );
+  const kept = messages.flatMap((message) => {
+    const { id, role, createdAt, origin, metadata } = message;
+    if (role !== "user" && role !== "assistant") return [];
+    if (role === "user" && (message.replaces !== undefined || metadata?.is_trace === true)) return [];
+    const content = changed.get(id) ?? message.content;
+    const given = typeof content === "string" ? content : content.map(ownPart);
+    return given.length === 0 ? [] : [{ role, content: given, createdAt, origin }];
+  });
+  return kept.map((message, index) => ({ id: `seed:${index}`, ...message }) as Message);
+}
+
+/** Artifacts belong to the parent: of a file in one the child sees the name. */
+function ownPart(part: ContentPart): ContentPart {
+  if (part.type !== "file" || part.artifactId === undefined) return part;
+  return { type: "text", text: `[file ${part.name ?? part.artifactId}]` };
 }
