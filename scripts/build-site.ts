@@ -7,9 +7,12 @@
  *
  * TROUPE_SITE_BASE is the path under which the site will be served (default "/"), TROUPE_SITE_FOLDER the folder of the built files.
  */
-import { join } from "node:path";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { documents, exampleFiles } from "../site/addresses.ts";
 import { basePath } from "../site/base-path.ts";
 import { generatePages } from "../site/generate-pages.ts";
+import { fullText } from "./agent-docs.ts";
 import { repositoryRoot } from "./run-command.ts";
 
 const root = join(repositoryRoot, "site");
@@ -24,13 +27,24 @@ async function main(): Promise<void> {
   if (command === "build") process.env["NODE_ENV"] = "production";
   if (command !== "preview") await generatePages();
   const { build, createServer, serve } = await import("vitepress");
-  if (command === "build") await build(root);
-  else if (command === "preview") await serve({ root, base: basePath() });
+  if (command === "build") {
+    await build(root);
+    writeAgentFiles(process.env["TROUPE_SITE_FOLDER"] ?? join(repositoryRoot, ".troupe", "site"));
+  } else if (command === "preview") await serve({ root, base: basePath() });
   else {
     const server = await createServer(root);
     await server.listen();
     server.printUrls();
   }
+}
+
+/** `llms.txt` links to the sources of pages and programs by their paths in the repository. */
+function writeAgentFiles(folder: string): void {
+  for (const path of ["llms.txt", ...documents(), ...exampleFiles()]) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    copyFileSync(join(repositoryRoot, path), join(folder, path));
+  }
+  writeFileSync(join(folder, "llms-full.txt"), fullText());
 }
 
 try {

@@ -32,6 +32,7 @@ export const lazyModules: readonly string[] = [
 /** The fields of package.json that the scripts and the architecture test read. */
 export interface Manifest {
   readonly name: string;
+  readonly description: string;
   readonly version: string;
   readonly bin: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;

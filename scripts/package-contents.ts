@@ -51,7 +51,7 @@ function filesIn(folder: string): string[] {
 
 function strayFiles(files: readonly string[]): string[] {
   const places =
-    /^(?:dist\/.+|docs\/.+\.md|examples\/(?:(?:served|teal|browser|evals|wire-formats)\/)?[^/]+\.(?:ts|tsx|html|yaml|json)|examples\/served\/Dockerfile|templates\/.+|bench\/README\.md|CHANGELOG\.md|CODE_OF_CONDUCT\.md|CONTRIBUTING\.md|README\.md|SECURITY\.md|LICENSE|package\.json)$/;
+    /^(?:dist\/.+|docs\/.+\.md|examples\/(?:(?:served|teal|browser|evals|wire-formats)\/)?[^/]+\.(?:ts|tsx|html|yaml|json)|examples\/served\/Dockerfile|templates\/.+|bench\/README\.md|skills\/troupe\/SKILL\.md|AGENTS\.md|llms\.txt|CHANGELOG\.md|CODE_OF_CONDUCT\.md|CONTRIBUTING\.md|README\.md|SECURITY\.md|LICENSE|package\.json)$/;
   return files
     .filter(
       (path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"),

@@ -32,7 +32,12 @@ const searchOptions = {
 export const config = defineConfig({
   // Documents lie in several folders, so the root of the pages is that of the repository; all but the documents is left out.
   srcDir: repositoryRoot,
-  srcExclude: ["{api,chaos,coverage,dist,examples,scripts,src,test}/**", "bench/*/**", "site/!(pages)/**"],
+  srcExclude: [
+    "AGENTS.md",
+    "{api,chaos,coverage,dist,examples,scripts,skills,src,test}/**",
+    "bench/*/**",
+    "site/!(pages)/**",
+  ],
   rewrites: (path) => {
     const address = pageAddress(path);
     return address === undefined ? path : `${address}.md`;

@@ -114,6 +114,26 @@ test("a page of help loads few files, and of the packages only the parser of com
   expect([...packages].filter((name) => !isBuiltin(name))).toEqual(["commander"]);
 });
 
+test("CommonJS requires every entry, and gets the same classes as an import", async () => {
+  const entries = loadableEntries(manifest);
+  const { ok, stdout, output } = await built.node([
+    "--input-type=commonjs",
+    "--eval",
+    `
+      const entries = ${JSON.stringify(entries)};
+      // An entry with a top-level await would throw ERR_REQUIRE_ASYNC_MODULE.
+      const names = entries.map((entry) => Object.keys(require(entry)).length);
+      import("troupe").then(({ createRuntime }) => {
+        console.log(JSON.stringify({ names, isSame: require("troupe").createRuntime === createRuntime }));
+      });
+    `,
+  ]);
+  expect(ok, output).toBe(true);
+  const { names, isSame } = JSON.parse(stdout) as { readonly names: readonly number[]; readonly isSame: boolean };
+  expect(entries.filter((_, index) => names[index] === 0)).toEqual([]);
+  expect(isSame).toBe(true);
+});
+
 test("an error from one entry is an instance of the class that another one exports", async () => {
   const outcome = await built.evaluate(`
     import { InvalidInputError, ModelError, TroupeError, run, defineAgent, openaiModel } from "troupe";

@@ -1,4 +1,4 @@
-import { type AnswerSource, type Json, textOf, type TroupeEventOf, type Message } from "../../state/index.ts";
+import { type AnswerSource, type Json, meantCall, type Message, textOf, type TroupeEventOf } from "../../state/index.ts";
 import type { PartChunk } from "./chunks.ts";
 
 type Delta = TroupeEventOf<"text.delta" | "reasoning.delta" | "call.delta">;
@@ -76,7 +76,7 @@ export class StepWriting {
   /** Sends the rest of the stored answer: text, sources and calls. */
   responded(stored: Message | undefined): PartChunk[] {
     const text = stored === undefined ? "" : textOf(stored.content);
-    const calls = stored?.role === "assistant" ? (stored.toolCalls ?? []) : [];
+    const calls = stored?.role === "assistant" ? (stored.toolCalls ?? []).map(meantCall) : [];
     const sources = stored?.role === "assistant" ? (stored.sources ?? []) : [];
     const ids = new Set(calls.map(({ callId }) => callId));
     const isContinued =
