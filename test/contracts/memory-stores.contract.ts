@@ -5,6 +5,9 @@ const memory = (id: string, text: string, createdAt = 1): Memory => ({ id, text,
 
 const idsOf = (found: readonly Memory[]): readonly string[] => found.map(({ id }) => id);
 
+const all = async (store: MemoryStore, key: MemoryKey): Promise<readonly string[]> =>
+  idsOf(await store.recall(key, { query: "", limit: 100 }));
+
 /** Rules that every `MemoryStore` keeps. */
 export function memoryStoreContract(kind: string, create: () => MemoryStore & { close?: () => Promise<void> }): void {
   describe(`${kind} as a MemoryStore`, () => {
@@ -18,8 +21,6 @@ export function memoryStoreContract(kind: string, create: () => MemoryStore & { 
       for (const store of opened.splice(0)) await store.close?.();
     });
     const ada: MemoryKey = { tenant: "t", scope: "owner", id: "ada" };
-    const all = async (store: MemoryStore, key: MemoryKey): Promise<readonly string[]> =>
-      idsOf(await store.recall(key, { query: "", limit: 100 }));
 
     test("finds what shares words with the query, the best first, in any case and with any accents", async () => {
       const store = open();

@@ -8,6 +8,7 @@ import {
   memoryStores,
   type Plugin,
   subagent,
+  textOf,
 } from "../../src/index.ts";
 import { replay, scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -137,17 +138,17 @@ function loud(): AgentTool {
   return defineTool({ name: "load", description: "load", parameters: none, effect: "none", execute: () => "loaded" });
 }
 
-describeRuntimes("the conversation of the parent", (stage) => {
-  function team() {
-    const read = scriptedModel(
-      ({ messages }) => `read ${messages.map(({ role, content }) => `${role}:${String(content)}`).join("|")}`,
-    );
-    const child = defineAgent({ name: "child", model: read });
-    const script = ["hello", calling({ name: "load" }), calling({ name: "child", arguments: { input: "task" } })];
-    const tools = [loud(), subagent(child, { history: "conversation", endsTurn: true })];
-    return { read, lead: defineAgent({ name: "lead", model: scriptedModel(script), tools }) };
-  }
+function team() {
+  const read = scriptedModel(
+    ({ messages }) => `read ${messages.map(({ role, content }) => `${role}:${textOf(content)}`).join("|")}`,
+  );
+  const child = defineAgent({ name: "child", model: read });
+  const script = ["hello", calling({ name: "load" }), calling({ name: "child", arguments: { input: "task" } })];
+  const tools = [loud(), subagent(child, { history: "conversation", endsTurn: true })];
+  return { read, lead: defineAgent({ name: "lead", model: scriptedModel(script), tools }) };
+}
 
+describeRuntimes("the conversation of the parent", (stage) => {
   it("precedes the input of a child, without calls and results", async () => {
     const { lead } = team();
     const runtime = await stage().open({ agents: [lead] });
@@ -167,13 +168,14 @@ describeRuntimes("the conversation of the parent", (stage) => {
   });
 });
 
+const desk = (options: { endsTurn?: boolean; history?: "conversation" }) => {
+  const child = defineAgent({ name: "child", model: scriptedModel(["done"]) });
+  const model = scriptedModel([calling({ name: "child", arguments: { input: "task" } }), "own"]);
+  return defineAgent({ name: "desk", model, tools: [subagent(child, options)] });
+};
+
 it("replays, and a definition without the options diverges", async () => {
   const stores = memoryStores();
-  const desk = (options: { endsTurn?: boolean; history?: "conversation" }) => {
-    const child = defineAgent({ name: "child", model: scriptedModel(["done"]) });
-    const model = scriptedModel([calling({ name: "child", arguments: { input: "task" } }), "own"]);
-    return defineAgent({ name: "desk", model, tools: [subagent(child, options)] });
-  };
   const both = { endsTurn: true, history: "conversation" } as const;
   const runtime = await createRuntime({ agents: [desk(both)], stores });
   const agent = await runtime.agent("desk", { agentId: "a" });

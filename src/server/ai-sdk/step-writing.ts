@@ -1,4 +1,11 @@
-import { type AnswerSource, type Json, meantCall, type Message, textOf, type TroupeEventOf } from "../../state/index.ts";
+import {
+  type AnswerSource,
+  type Json,
+  meantCall,
+  type Message,
+  textOf,
+  type TroupeEventOf,
+} from "../../state/index.ts";
 import type { PartChunk } from "./chunks.ts";
 
 type Delta = TroupeEventOf<"text.delta" | "reasoning.delta" | "call.delta">;
