@@ -49,6 +49,7 @@ describe.skipIf(!browserProgram)("deleting a run on the page", () => {
     await dialog.waitFor({ state: "detached" });
     await open.click();
     // Return presses the button that keeps the run.
+    await dialog.locator("button:focus").filter({ hasText: "Keep it" }).waitFor();
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
     expect(await isStored(runtime)).toBe(true);

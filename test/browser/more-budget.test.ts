@@ -49,7 +49,7 @@ describe.skipIf(!browserProgram)("a request for more budget", () => {
     const { runtime, page, result } = await asked({ accounts });
     await page.getByRole("button", { name: /^Continue with [\d,]+ tokens more …$/ }).waitFor();
     expect(await inBothSchemes(page, "more-budget-request")).toEqual([]);
-    await page.getByRole("button", { name: "Continue with another amount …" }).click();
+    await page.getByRole("button", { name: "Another amount …" }).click();
     const amount = page.getByRole("spinbutton", { name: "tokens to add" });
     const send = page.getByRole("button", { name: "Add it and continue" });
     await amount.fill("0.5");
@@ -70,7 +70,7 @@ describe.skipIf(!browserProgram)("a request for more budget", () => {
 
   test("asks for dollars at a limit on the cost, and stops the turn", async () => {
     const { page, result } = await asked({ budget: { maxCost: 0.05, askAtLimit: true } });
-    await page.getByRole("button", { name: "Continue with another amount …" }).click();
+    await page.getByRole("button", { name: "Another amount …" }).click();
     await page.getByRole("spinbutton", { name: "Dollars to add" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Stop …" }).click();

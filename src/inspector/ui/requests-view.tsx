@@ -450,7 +450,7 @@ function Choices(props: ChoicesProps) {
             data-step="edit"
             onClick={() => change(() => ({ step: "edit", text: String(more.add) }))}
           >
-            Continue with another amount …
+            Another amount …
           </button>
         </>
       )}
