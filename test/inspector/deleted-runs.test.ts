@@ -33,7 +33,7 @@ describe.each(storesNames)("on %s", (name) => {
     await runtime.delete("desk");
     for (const { feed, reader } of readers) {
       const gone = await reader.until(({ type }) => type === "gone");
-      expect(gone).toMatchObject({ run: "desk", why: "this run was deleted" });
+      expect(gone).toMatchObject({ run: "desk", why: "This run was deleted." });
       expect((await feed.runs({})).items).toEqual([]);
       await expect(feed.head("desk")).rejects.toThrow('there is no run "desk"');
     }

@@ -62,7 +62,7 @@ export class WatchedRun {
       },
       () => {
         sources.forgetRun(source);
-        gone("this run was deleted");
+        gone("This run was deleted.");
       },
     );
     const written = (): void => {
@@ -91,7 +91,7 @@ export class WatchedRun {
     this.#stopLosses = source.stores.onRolledBack(({ tenant, rootAgentId, deletedAt }) => {
       if (tenant !== source.tenant || rootAgentId !== source.runId) return;
       if (deletedAt !== undefined) return this.status.hurry();
-      gone("the stores have lost the newest rows of this run: load it again");
+      gone("The stores have lost the newest rows of this run. Load the page again.");
     });
   }
 

@@ -5,7 +5,7 @@ import { plural, shortId } from "./format.ts";
 import { acts, say } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { oneLine, plainText } from "./untrusted.tsx";
-import { verdictWords } from "./verdicts.ts";
+import { verdictWord } from "./verdicts.ts";
 
 /** A decision on several requests at once, from the first press until the reader dismisses its outcome. */
 interface Bulk {
@@ -158,7 +158,7 @@ function argumentsOf({ arguments: given }: RequestRow): string {
 function whatBecame({ decision }: RequestRow): string {
   if (!decision) return "its turn went on without a decision";
   const by = decision.by === null ? "" : ` by ${oneLine(decision.by, 60)}`;
-  return `${verdictWords[decision.verdict]}${by}`;
+  return `${verdictWord("approval", decision.verdict)}${by}`;
 }
 
 function times(count: number): string {

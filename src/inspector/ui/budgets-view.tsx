@@ -6,7 +6,7 @@ import { payingAccounts, usesOf } from "../run-model/agent-budget.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import { AccountDetail } from "./account-detail.tsx";
 import { AgentBudgets } from "./agent-budgets.tsx";
-import { amountText, compact, costOf, costText, grouped, limitWord, shortId } from "./format.ts";
+import { amountText, compact, costOf, costText, dateTime, grouped, limitWord, shortId } from "./format.ts";
 import { Icon, LimitBar } from "./parts.tsx";
 import { selectAgent, selectedAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
@@ -100,7 +100,7 @@ function AccountsAbove({
   if (accounts.length === 0) return null;
   return (
     <section class="accounts-above" aria-label="Accounts above the run">
-      <h3>Above the run</h3>
+      <h2>Above the run</h2>
       {accounts.map((account) => {
         const [use] = limitUses(account, run.time);
         const renewsAt = account.outer?.endsAt ?? null;
@@ -117,7 +117,7 @@ function AccountsAbove({
             )}{" "}
             <span class="figures quiet">
               {account.reserved.tokens > 0 && `${compact(account.reserved.tokens)} tokens reserved, `}
-              {renewsAt === null ? "never renews" : `renews ${new Date(renewsAt).toISOString().slice(0, 16)} UTC`}
+              {renewsAt === null ? "never renews" : `renews ${dateTime(renewsAt)}`}
             </span>
           </p>
         );

@@ -112,7 +112,8 @@ function Comparison({ one, other }: RunsProps) {
   );
   for (const run of [one, other]) {
     const why = run.gone.value ?? (run.link.value.kind === "refused" ? run.link.value.why : null);
-    if (why !== null && run.length.value === 0) return <p class="empty">{plainText(why)}</p>;
+    if (why !== null && (run.length.value === 0 || run.gone.value !== null))
+      return <p class="empty">{plainText(why)}</p>;
   }
   if (!isWhole) {
     const [mine, its] = [one.length.value, other.length.value];

@@ -122,7 +122,8 @@ function RunPage({ run }: { readonly run: RunSession }) {
     const tab = tabs.current?.querySelector<HTMLElement>("[aria-current]");
     if (tab) tabs.current?.scrollTo({ left: tab.offsetLeft - 24 });
   }, [view, isBegun]);
-  if (!isBegun) return <Beginning run={run} />;
+  // What was deleted is no longer shown.
+  if (!isBegun || run.gone.value !== null) return <Beginning run={run} />;
   return (
     <>
       <div class={hasBars.value ? "columns with-bars" : "columns"} style={{ "--tree-width": `${treeWidth.value}px` }}>
@@ -228,15 +229,15 @@ function Shown({ view, run }: { readonly view: View; readonly run: RunSession })
   }
 }
 
-/** Shown before the first entry, or if the run cannot be shown. */
+/** Shown before the first entry, or if the run cannot or can no longer be shown. */
 function Beginning({ run }: { readonly run: RunSession }) {
   const link = run.link.value;
   const gone = run.gone.value;
   if (gone !== null || link.kind === "refused") {
     return (
-      <main class="empty failure">
-        <h2>This run cannot be shown</h2>
-        <p>{gone ?? (link.kind === "refused" ? link.why : "")}</p>
+      <main id="main" class="empty failure" tabIndex={-1}>
+        <h1>This run cannot be shown</h1>
+        <p role="alert">{gone ?? (link.kind === "refused" ? link.why : "")}</p>
         <p>
           <a href="#/runs">All runs</a>
         </p>

@@ -6,12 +6,12 @@ import { AlikeRequests } from "./alike-requests.tsx";
 import { ArgumentsForm, hasForm, jsonIn } from "./arguments-form.tsx";
 import { useAsked } from "./asked.ts";
 import { errorText, FeedFailure, type RequestRow } from "./feed-client.ts";
-import { milliseconds, plural, shortId, sinceStart } from "./format.ts";
+import { amountText, grouped, limitWord, milliseconds, plural, shortId, sinceStart } from "./format.ts";
 import { acts, go, info, say, selectAgent } from "./page-state.ts";
 import type { RunSession } from "./run-session.ts";
 import { TextView } from "./text-view.tsx";
 import { type JsonValue, JsonView, LongText, oneLine, plainText } from "./untrusted.tsx";
-import { verdictWords } from "./verdicts.ts";
+import { verdictWord } from "./verdicts.ts";
 
 const MOST_SHOWN = 100;
 
@@ -159,7 +159,7 @@ export function RequestCard({ run, request }: { readonly run: RunSession; readon
     setDraft(requestId, { ...draft, failure: null });
     try {
       await act?.decide(requestId, { ...body, argumentsHash });
-      say(`${oneLine(request.name, 40)}: ${verdictWords[body.verdict]}`);
+      say(`${oneLine(request.name, 40)}: ${verdictWord(request.kind, body.verdict)}`);
       await run.readRequests().catch(() => undefined);
       setStep("choose");
     } catch (error) {
@@ -292,9 +292,9 @@ function pathTo(run: RunSession, agentId: string): string {
   return names.join(" › ");
 }
 
-/** The model's text before the call of an open request, and the JSON Schema of the arguments. */
+/** The model's text before the call of an open request, which one for more budget does not have, and the JSON Schema of the arguments. */
 function useCall(run: RunSession, { callId, status, kind }: RequestRow) {
-  const isWanted = status === "open" && kind !== "auth" && info.value?.namesOnly !== true;
+  const isWanted = status === "open" && kind !== "auth" && kind !== "budget" && info.value?.namesOnly !== true;
   const { answer } = useAsked(async () => (isWanted ? await run.client.call(run.runId, callId) : null), {
     subject: callId,
     on: [status],
@@ -344,7 +344,7 @@ function Decided({ run, request }: { readonly run: RunSession; readonly request:
         </div>
       )}
       <p class={isRefused ? "note bad" : "note good"}>
-        <b>{verdictWords[verdict]}</b>
+        <b>{verdictWord(request.kind, verdict)}</b>
         {by !== null && ` by ${oneLine(by, 60)}`}
         {decidedAt !== null && ` at ${sinceStart(decidedAt, run.log.startedAt)}`}
         {reason !== null && `: ${plainText(reason)}`}
@@ -361,7 +361,7 @@ function Overtaken({ request, onRead }: { readonly request: RequestRow; readonly
     <div class="note bad overtaken" role="alert">
       <p>
         {decision
-          ? `${by == null ? "Another person" : oneLine(by, 60)} was faster: ${verdictWords[decision.verdict]}.`
+          ? `${by == null ? "Another person" : oneLine(by, 60)} was faster: ${verdictWord(request.kind, decision.verdict)}.`
           : "The turn went on without a decision."}{" "}
         Your decision was not taken.
       </p>
@@ -406,6 +406,24 @@ interface ChoicesProps {
 /** With more options than this, the person types the answer. */
 const MOST_OPTIONS = 20;
 
+interface MoreBudget {
+  readonly limit: string;
+  /** The proposed amount, in dollars for the cost. */
+  readonly add: number;
+  readonly isCost: boolean;
+  /** The proposed amount with its unit. */
+  readonly words: string;
+}
+
+/** What a request for more budget proposes; `undefined` for other requests. */
+function budgetOf({ kind, arguments: given }: RequestRow): MoreBudget | undefined {
+  if (kind !== "budget") return undefined;
+  const { limit, add } = Object(given) as { readonly limit?: unknown; readonly add?: unknown };
+  if (typeof limit !== "string" || typeof add !== "number") return undefined;
+  const isCost = limit === "maxCostMicros";
+  return { limit, add, isCost, words: isCost ? amountText(limit, add * 1e6) : `${grouped(add)} ${limitWord(limit)}` };
+}
+
 /** The answers that a question offers. */
 function optionsOf({ kind, arguments: given }: RequestRow): readonly string[] {
   if (kind !== "question" || typeof given !== "object" || given === null || !("options" in given)) return [];
@@ -415,12 +433,27 @@ function optionsOf({ kind, arguments: given }: RequestRow): readonly string[] {
 }
 
 function Choices(props: ChoicesProps) {
-  const { request, draft, setStep } = props;
+  const { request, draft, setStep, change } = props;
   if (draft.step !== "choose") return <Confirmation {...props} />;
-  const isApproval = request.kind === "approval" || request.kind === "budget";
+  const isApproval = request.kind === "approval";
+  const more = budgetOf(request);
   const options = optionsOf(request);
   return (
     <p class="choices">
+      {more && (
+        <>
+          <button type="button" class="primary" data-step="approve" onClick={() => setStep("approve")}>
+            Continue with {more.words} more …
+          </button>
+          <button
+            type="button"
+            data-step="edit"
+            onClick={() => change(() => ({ step: "edit", text: String(more.add) }))}
+          >
+            Another amount …
+          </button>
+        </>
+      )}
       {isApproval && (
         <button type="button" class="primary" data-step="approve" onClick={() => setStep("approve")}>
           Approve …
@@ -452,7 +485,7 @@ function Choices(props: ChoicesProps) {
         </button>
       )}
       <button type="button" class="danger" data-step="reject" onClick={() => setStep("reject")}>
-        Reject …
+        {more ? "Stop …" : "Reject …"}
       </button>
     </p>
   );
@@ -462,10 +495,12 @@ function Confirmation(props: ChoicesProps) {
   const { request, draft, setStep, change, isSending, send } = props;
   const { step, option, text } = draft;
   const edit = draft.edit ?? firstEdit(props);
-  const isBroken = step === "edit" && isEditBroken(edit);
+  const more = budgetOf(request);
+  const isBroken = step === "edit" && more === undefined && isEditBroken(edit);
   const confirm = (): void => {
     if (step === "approve") send({ verdict: "approved" });
     else if (step === "done") send({ verdict: "provided" });
+    else if (step === "edit" && more) send({ verdict: "edited", arguments: { add: Number(text) } });
     else if (step === "edit")
       send({ verdict: "edited", arguments: edit.value as Exclude<DecisionBody["arguments"], undefined> });
     else if (step === "answer" || step === "option")
@@ -480,10 +515,24 @@ function Confirmation(props: ChoicesProps) {
         if (!isSending && !isBroken) confirm();
       }}
     >
-      {step === "edit" && <Edited {...props} edit={edit} />}
+      {step === "edit" &&
+        (more ? (
+          <label>
+            <span>{more.isCost ? "Dollars to add" : `${limitWord(more.limit)} to add`}</span>
+            <input
+              type="number"
+              min={more.isCost ? 0 : 1}
+              step={more.isCost ? "any" : 1}
+              value={text}
+              onInput={({ currentTarget }) => change(() => ({ text: currentTarget.value }))}
+            />
+          </label>
+        ) : (
+          <Edited {...props} edit={edit} />
+        ))}
       {(step === "answer" || step === "reject") && (
         <label>
-          <span>{step === "answer" ? "Answer" : "Reason, for the model"}</span>
+          <span>{step === "answer" ? "Answer" : more ? "Reason" : "Reason, for the model"}</span>
           <textarea
             rows={2}
             value={text}
@@ -494,7 +543,7 @@ function Confirmation(props: ChoicesProps) {
       <p class="choices">
         {/* A disabled button would lose the focus. */}
         <button class={step === "reject" ? "danger" : "primary"} disabled={isBroken} aria-disabled={isSending}>
-          {confirmWords(draft, oneLine(request.name, 40))}
+          {more ? budgetWords(draft, more.words) : confirmWords(draft, oneLine(request.name, 40))}
         </button>
         <button type="button" onClick={() => setStep("choose")}>
           Cancel
@@ -578,6 +627,11 @@ function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly e
       )}
     </>
   );
+}
+
+function budgetWords({ step }: Draft, words: string): string {
+  if (step === "approve") return `Add ${words}`;
+  return step === "edit" ? "Add it" : "Stop the turn at its limit";
 }
 
 function confirmWords({ step, option }: Draft, name: string): string {

@@ -18,6 +18,8 @@ export function Schedules({ feed }: { readonly feed: FeedClient }) {
         <h2 id="schedules">Schedules</h2>
       </div>
       <AskedTable
+        label="Schedules"
+        class="process-table"
         asked={asked}
         rows={asked.answer}
         what="the schedules"

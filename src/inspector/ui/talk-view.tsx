@@ -239,7 +239,7 @@ export function Composer({ subject, label, send }: ComposerProps) {
         </button>
       </p>
       {note !== null && (
-        <p class="note" role="status">
+        <p class="note good" role="status">
           {note}
         </p>
       )}

@@ -48,7 +48,7 @@ export function TopBar() {
           API
         </a>
       )}
-      {run && route.value.page === "run" && run.length.value > 0 && <RunFigures run={run} />}
+      {run && route.value.page === "run" && run.length.value > 0 && run.gone.value === null && <RunFigures run={run} />}
       {run && route.value.page === "run" && <LinkMark run={run} />}
       <span class="top-buttons">
         {watchToken !== undefined && (

@@ -2,8 +2,12 @@ import type { RequestRow } from "./feed-client.ts";
 
 export type Verdict = NonNullable<RequestRow["decision"]>["verdict"];
 
-/** The outcomes of a request in words. */
-export const verdictWords: Readonly<Record<Verdict, string>> = {
+/** The outcome of a request in words. */
+export function verdictWord(kind: RequestRow["kind"], verdict: Verdict): string {
+  return kind === "budget" && verdict === "rejected" ? "stopped" : verdictWords[verdict];
+}
+
+const verdictWords: Readonly<Record<Verdict, string>> = {
   approved: "approved",
   edited: "approved with other arguments",
   rejected: "rejected",
