@@ -16,7 +16,7 @@ const inspector = join(repositoryRoot, "src", "inspector");
 const ui = join(inspector, "ui");
 const assets = join(inspector, "assets");
 /** Most bytes of a page's script and style, compressed with gzip. */
-const MOST_BYTES = 138 * 1024;
+const MOST_BYTES = 139 * 1024;
 /** The bundled packages, whose licences are in the same folder. */
 const bundled = [
   "preact",

@@ -51,7 +51,7 @@ describe.skipIf(!browserProgram)("a request for more budget", () => {
     expect(await inBothSchemes(page, "more-budget-request")).toEqual([]);
     await page.getByRole("button", { name: "Another amount …" }).click();
     const amount = page.getByRole("spinbutton", { name: "tokens to add" });
-    const send = page.getByRole("button", { name: "Add it" });
+    const send = page.getByRole("button", { name: "Add it and continue" });
     await amount.fill("0.5");
     await send.click();
     expect(await page.evaluate("document.querySelector('input[type=number]').validity.stepMismatch")).toBe(true);

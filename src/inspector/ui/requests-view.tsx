@@ -521,6 +521,7 @@ function Confirmation(props: ChoicesProps) {
             <span>{more.isCost ? "Dollars to add" : `${limitWord(more.limit)} to add`}</span>
             <input
               type="number"
+              required
               min={more.isCost ? 0 : 1}
               step={more.isCost ? "any" : 1}
               value={text}
@@ -630,8 +631,8 @@ function Edited({ draft, parameters, change, edit }: ChoicesProps & { readonly e
 }
 
 function budgetWords({ step }: Draft, words: string): string {
-  if (step === "approve") return `Add ${words}`;
-  return step === "edit" ? "Add it" : "Stop the turn at its limit";
+  if (step === "approve") return `Add ${words} and continue`;
+  return step === "edit" ? "Add it and continue" : "Stop the turn at its limit";
 }
 
 function confirmWords({ step, option }: Draft, name: string): string {
