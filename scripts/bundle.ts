@@ -13,7 +13,7 @@ const shelves: readonly { readonly name: string; readonly sources: readonly stri
     name: "errors",
     sources: ["errors/troupe-error.ts", "base/file-errors.ts", "base/shell-word.ts", "base/optional-package.ts"],
   },
-  { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts"] },
+  { name: "state", sources: ["state.ts", "react.ts", "state/webhooks.ts", "state/deletion.ts"] },
   { name: "runtime", sources: ["index.ts"] },
   { name: "database-path", sources: ["stores/sqlite/sqlite-path.ts"] },
   { name: "command-line", sources: ["cli/start-process.ts"] },

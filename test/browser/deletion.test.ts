@@ -29,7 +29,7 @@ const isStored = async ({ stores, tenant }: Runtime): Promise<boolean> =>
 
 const isGone = (page: WatchedPage) => page.getByRole("alert").filter({ hasText: "This run was deleted." }).waitFor();
 
-/** The views may ask for the run until the page hears that it is gone. */
+/** The views may request the run until the page is notified of its deletion. */
 function dropUnanswered(page: WatchedPage): void {
   const others = page.errors.splice(0).filter((text) => !text.includes("404"));
   page.errors.push(...others);
