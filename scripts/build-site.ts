@@ -38,9 +38,10 @@ async function main(): Promise<void> {
   }
 }
 
-/** `llms.txt` links to the sources of pages and programs by their paths in the repository. */
+/** `llms.txt` links to the sources of pages and programs by their paths in the repository. HTML would be served as a page of the site. */
 function writeAgentFiles(folder: string): void {
-  for (const path of ["llms.txt", ...documents(), ...exampleFiles()]) {
+  const sources = exampleFiles().filter((path) => !path.endsWith(".html"));
+  for (const path of ["llms.txt", ...documents(), ...sources]) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     copyFileSync(join(repositoryRoot, path), join(folder, path));
   }
