@@ -67,6 +67,7 @@ describeRuntimes("a running tool", (stage) => {
           depth: 0,
           sessionId: "desk",
           tenant: "default",
+          ownerId: null,
         },
         turnId: "worker-1#1",
         step: 2,
