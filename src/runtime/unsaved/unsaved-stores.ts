@@ -236,14 +236,15 @@ async function commit(
     const answered =
       stores === trees.durable
         ? await stores.commit(own, now, steady)
-        : await allApplied(own.map((batch) => commitApart(trees.durable, stores, batch, { now, steady })));
+        : await allApplied(own.map((batch) => commitApart(trees, stores, batch, { now, steady })));
     for (const [index, outcome] of answered.entries()) outcomes.set(own[index] as Batch, outcome);
   });
   // Waits for all commits, because a repeated commit relies on the answers of the batches that succeeded.
   const failed = (await Promise.allSettled(work)).find((one) => one.status === "rejected");
   if (failed) throw failed.reason;
   for (const [{ key }, outcome] of outcomes) {
-    if (outcome.type === "committed") await wakeInMemory(trees, key.tenant, outcome.posted, { now, steady });
+    if (outcome.type !== "committed" || trees.has(key)) continue;
+    await wakeInMemory(trees, key.tenant, outcome.posted, { now, steady });
   }
   return batches.flatMap((batch) => outcomes.get(batch) ?? []);
 }
@@ -262,15 +263,20 @@ async function wakeInMemory(
 }
 
 /** Commits a batch of a tree in memory. The accounts above its root are those of the durable stores. */
-async function commitApart(durable: Stores, own: Stores, batch: Batch, moment: Moment): Promise<CommitOutcome> {
+async function commitApart(trees: UnsavedTrees, own: Stores, batch: Batch, moment: Moment): Promise<CommitOutcome> {
   const commit = async (one: Batch): Promise<CommitOutcome> => {
     const [outcome] = await own.commit([one], moment.now, moment.steady);
     if (outcome) return outcome;
     throw new InvariantError(`batch ${batch.id} of agent ${batch.key.agentId} has no outcome`);
   };
-  return await commitCharged(durable.outer, { ...batch, isApart: true }, moment, (answers) =>
-    commit(answers ? { ...batch, answers } : batch),
-  );
+  let woken: readonly string[] = [];
+  const outcome = await commitCharged(trees.durable.outer, { ...batch, isApart: true }, moment, (answers) => {
+    woken = answers?.woken ?? [];
+    return commit(answers ? { ...batch, answers } : batch);
+  });
+  // The batch itself has posted to the other agents of `outcome.posted`.
+  await wakeInMemory(trees, batch.key.tenant, woken, moment);
+  return outcome;
 }
 
 const ALL = Number.MAX_SAFE_INTEGER;
