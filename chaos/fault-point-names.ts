@@ -33,12 +33,21 @@ export const faultPointNames = [
   "turn.result",
   "projection.written",
   "webhook.sent",
+  "outer.charged",
+  "outer.committed",
+  "schedule.created",
+  "schedule.opened",
+  "deletion.begun",
+  "tree.deleted",
+  "copies.deleted",
+  "deletion.finished",
 ] as const;
 
 /**
  * No turn of chaos/worker-agents.ts passes these: it opens no requests, its tools use no queue and return no parts, nothing
- * is compacted, no store is a projection, and there is no server. F21 covers the first; test/remote and test/server/a2a
- * cover those of calls in parts and of webhooks.
+ * is compacted, no store is a projection, no account is above a root, nothing is scheduled or deleted, and there is no server. F21
+ * covers the first; test/remote and test/server/a2a cover those of calls in parts and of webhooks; test/runtime covers those of
+ * accounts above the roots, schedules and deletions.
  */
 export const pointsElsewhere: ReadonlySet<string> = new Set([
   "request.opened",
@@ -54,6 +63,14 @@ export const pointsElsewhere: ReadonlySet<string> = new Set([
   "wait.result",
   "projection.written",
   "webhook.sent",
+  "outer.charged",
+  "outer.committed",
+  "schedule.created",
+  "schedule.opened",
+  "deletion.begun",
+  "tree.deleted",
+  "copies.deleted",
+  "deletion.finished",
 ]);
 
 export type FaultPointName = (typeof faultPointNames)[number];

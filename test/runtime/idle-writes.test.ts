@@ -12,7 +12,7 @@ const reads: ReadonlySet<string> = new Set(
   [
     "readAgent listAgents lookAtTurn unattended holder inbox posted readJournal readTree messages messagesById artifacts",
     "artifact artifactByName requests request turns accounts waiters account definition treeActivity treeHead dueTimers",
-    "nextTimerAt timer exportTree projectionCursor webhooks dueWebhooks schedule schedules dueSchedules nextScheduleAt onForeignWrite onRolledBack rest close",
+    "nextTimerAt timer exportTree projectionCursor webhooks dueWebhooks schedule schedules dueSchedules nextScheduleAt deletion deletions onForeignWrite onRolledBack rest close",
   ]
     .join(" ")
     .split(" "),

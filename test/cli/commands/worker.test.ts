@@ -32,7 +32,7 @@ describe("worker", () => {
       ["--agents", "FILE"],
       /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
-    ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
+    ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /a worker needs the Redis of its clients/],
     ["a command without agents", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
     ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files requires --ask/],
