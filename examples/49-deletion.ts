@@ -39,7 +39,7 @@ console.log(`deleted: ${trees.length} agents, ${messages} messages; failed: ${fa
 console.log(`after: ${/555-0100|Lane 7|desk-1/.test(bytes()) ? "a byte is left" : "no byte is left"}`);
 console.log(`left: ${(await runtime.list()).map(({ agentId }) => agentId).join(", ")}`);
 
-// 3. The id stays deleted, also for a process that knows nothing of it.
+// 3. The id stays deleted, also for a process that has not seen the deletion.
 const again = await runtime.agent(desk, { agentId: "desk-1" }).catch((error: unknown) => error);
 console.log(again instanceof AgentDeletedError ? again.code : "created again");
 

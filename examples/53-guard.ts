@@ -1,4 +1,4 @@
-// Guards: what a page tells an obedient model to do has no effect, and personal data reaches neither the model nor the reader.
+// Guards: what a page instructs an obedient model to do has no effect, and personal data reaches neither the model nor the reader.
 import { createAgent, defineTool, textOf } from "troupe";
 import { guard, piiGuard } from "troupe/kit";
 import { scriptedModel } from "troupe/testing";

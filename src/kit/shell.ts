@@ -28,7 +28,7 @@ export interface ShellOptions {
    * and must be there when the tool is defined. Default: none; a command then has all rights of the process.
    */
   readonly wrap?: readonly string[] | undefined;
-  /** Whether a person approves each command: always, never, or as this function of the arguments says. Default true. */
+  /** Whether a person approves each command: always, never, or by this function of the arguments. Default true. */
   readonly needsApproval?:
     | boolean
     | ((args: { readonly command: string }, run: RunContext) => boolean | Promise<boolean>)
@@ -72,7 +72,7 @@ const instead = { cwd: "folder", approval: "needsApproval", timeout: "timeoutMs"
 export const shellOptionsSchema: OptionsSchema<ShellOptions> = { rules, instead };
 
 /**
- * A tool that runs commands in a folder: effect class `once`, with approval unless `needsApproval` says otherwise. Throws
+ * A tool that runs commands in a folder: effect class `once`, with approval unless `needsApproval` is false or a function. Throws
  * `InvalidInputError` if the folder or the wrapper's program does not exist.
  */
 export function shell(given?: ShellToolOptions): Tool {

@@ -10,7 +10,7 @@ const skipped: ReadonlySet<string> = new Set([".git", "node_modules"]);
 const MOST_FILES = 20_000;
 const MOST_FOUND = 1_000;
 const MOST_MATCHES = 200;
-/** A search stops after this time, in milliseconds, and says so. */
+/** A search stops after this time, in milliseconds; its result then states that it is not complete. */
 const SEARCH_MS = 10_000;
 /** Of a longer line only the beginning is searched. */
 const LONGEST_LINE = 2_000;

@@ -16,7 +16,7 @@ import { searchTools } from "./workspace-search.ts";
 export interface WorkspaceOptions {
   /** Whether the model may write: `write` and `edit`. Default true. */
   readonly write?: boolean | undefined;
-  /** Whether a person approves each `write` and `edit`: always, never, or as this function says. Default false. */
+  /** Whether a person approves each `write` and `edit`: always, never, or by this function. Default false. */
   readonly needsApproval?: boolean | ((args: { readonly path: string }) => boolean | Promise<boolean>) | undefined;
   /** Adds a tool `shell`, which starts in the workspace. Default: none. */
   readonly shell?: ShellOptions | true | undefined;

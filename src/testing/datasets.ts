@@ -90,7 +90,7 @@ async function casesIn(path: string, text: string): Promise<WrittenCase[]> {
         return [{ value: parsedJson(content, `${path}:${index + 1}`), line: index + 1 }];
       });
     case ".json":
-      // YAML is a superset, and its parser is the one that knows the lines.
+      // YAML is a superset, and its parser reports the lines.
       parsedJson(text, path);
       return await casesOfList(path, text);
     case ".yaml":

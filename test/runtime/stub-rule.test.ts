@@ -60,7 +60,7 @@ describe("a mismatch names the nearest stub and what differs", () => {
     expect(String(answer).length).toBeLessThan(2_000);
   });
 
-  test("and says which tools have stubs if this one has none", () => {
+  test("and lists the tools with stubs if this one has none", () => {
     expect(answerOf([{ tool: "pay", output: 1 }], {})).toContain(
       'No stub names the tool "look"; there are stubs for pay.',
     );

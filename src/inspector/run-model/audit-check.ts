@@ -317,7 +317,7 @@ class Check {
     }
   }
 
-  /** A stored request says the same as the journal, once the journal has its decision. */
+  /** A stored request equals the one of the journal, once the journal has its decision. */
   #checkRequests({ approvals }: Facts): void {
     for (const request of this.#file.requests) {
       const { agentId, requestId, argumentsHash, verdict, by } = request;

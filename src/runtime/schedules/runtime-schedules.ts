@@ -38,7 +38,7 @@ export async function runScheduleNow({ core, schedules }: ScheduleServices, give
   return opened.run;
 }
 
-/** Throws `UnsupportedError` for an agent whose turns only this process knows. */
+/** Throws `UnsupportedError` for an agent whose turns are only in this process. */
 export function assertSaved({ stores, tenant }: Pick<RuntimeCore, "stores" | "tenant">, agentId: string): void {
   if (!stores.isUnsaved({ tenant, agentId })) return;
   throw new UnsupportedError(

@@ -13,7 +13,7 @@ export function columnText(id: string, what: string): string {
 
 /** The id in a column. */
 export function textOfColumn(stored: string): string {
-  // The first part has no escape; the character after each escape tells what it stands for.
+  // The first part has no escape; the character after each escape shows its meaning.
   const [start = "", ...others] = stored.split("\u0001");
   if (others.length === 0) return stored;
   let text = start;

@@ -270,7 +270,7 @@ export function raiseOuter(
   return { account: ledger.account(accountId) ?? known, woken: [...woken] };
 }
 
-/** Passes amounts that were kept free in vain on to the next waiters, and wakes those of the lost posts again. */
+/** Passes amounts that were kept free and not used on to the next waiters, and wakes the agents whose posts were lost again. */
 export function endOuterClaims(tables: Tables, tenant: string, topId: string, moment: Moment): readonly string[] {
   const { ledger, woken } = ledgerOf(tables, tenant, { id: `claims:${topId}:${moment.steady}`, agentId: "" }, moment);
   const overdue = (tables.outerRow(tenant, "waiters", topId) ?? []).filter(({ wokenAt }) => wokenAt !== null);

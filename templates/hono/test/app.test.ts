@@ -5,7 +5,7 @@ import { createApp } from "../src/app.ts";
 
 const token = "a-token-for-the-tests";
 
-test("the agents answer a caller with the token, and nobody else", async () => {
+test("the agents answer a caller with the token, and no other", async () => {
   const { app, close } = await createApp({ stores: memoryStores(), token });
   try {
     expect((await app.request("/api/definitions")).status).toBe(401);

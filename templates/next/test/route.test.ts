@@ -3,7 +3,7 @@ import { GET } from "../app/troupe/[...path]/route.ts";
 
 const url = "http://app.invalid/troupe/api/definitions";
 
-test("the agents answer a caller with the token, and nobody else", async () => {
+test("the agents answer a caller with the token, and no other", async () => {
   process.env["TROUPE_SERVE_TOKEN"] = "a-token-for-the-tests";
   expect((await GET(new Request(url))).status).toBe(401);
   const headers = { authorization: "Bearer a-token-for-the-tests" };

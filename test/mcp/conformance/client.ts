@@ -54,7 +54,7 @@ function oauthOf({ client_id: clientId, client_secret: clientSecret, issuer }: C
     redirectUrl: "http://127.0.0.1:4180/callback",
     store: memoryMcpTokens(),
     ...(clientId === undefined || issuer === undefined
-      ? // The suite knows the program by this address.
+      ? // The suite finds the program by this address.
         { clientMetadataUrl: "https://conformance-test.local/client-metadata.json" }
       : { client: { clientId, issuer, ...(clientSecret === undefined ? {} : { clientSecret }) } }),
   };
