@@ -159,6 +159,7 @@ describe.skipIf(!browserProgram)("failures", () => {
       expect(await banner.count()).toBe(0);
       await expect.poll(() => seconds(page), { timeout: 10_000 }).toBeGreaterThan(then);
       // The browser logs the failed response of the server.
+      await page.context().close();
       page.errors.length = 0;
     },
   );
@@ -210,6 +211,7 @@ describe.skipIf(!browserProgram)("failures", () => {
     await page.locator(".link-mark.cut").getByText("not connected").waitFor();
     await screenshot(page, "failures-token");
     // The browser logs each refused connection.
+    await page.context().close();
     page.errors.length = 0;
   });
 });

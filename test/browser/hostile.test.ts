@@ -193,6 +193,7 @@ describe.skipIf(!browserProgram)("hostile texts on the page", () => {
     expect(refused).toBe("connect-src");
     // The browser logs what it blocked; a closed page logs nothing more.
     await page.close();
+    await page.context().close();
     page.errors.length = 0;
   });
 

@@ -43,6 +43,7 @@ export const agent = defineAgent({ name: "parrot", model });
     job.signal("SIGINT");
     expect(await job.ended).toBe(0);
     // The browser logs the closed connection.
+    await page.context().close();
     page.errors.length = 0;
   });
 
@@ -63,6 +64,7 @@ export const agent = defineAgent({ name: "parrot", model });
     await page.locator(".pill.done").first().waitFor();
     job.signal("SIGINT");
     expect(await job.ended).toBe(0);
+    await page.context().close();
     page.errors.length = 0;
   });
 });

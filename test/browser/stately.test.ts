@@ -58,6 +58,7 @@ describe.skipIf(!browserProgram)("the page with Stately's inspector", () => {
     await page.clock.fastForward(8_000);
     await page.getByRole("status").getByText("Stately's page has not answered.").waitFor();
     expectForeign(page);
+    await page.context().close();
     page.errors.length = 0;
   });
 });

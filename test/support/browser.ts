@@ -22,7 +22,10 @@ export interface PageOptions {
 
 /** A page that fails its test, at the test's end, if it has logged errors or requested other hosts. */
 export interface WatchedPage extends Page {
-  /** Errors of the console, of scripts and of the page's own policies. A test that expects some removes them. */
+  /**
+   * Errors of the console, of scripts and of the page's own policies. A test that expects some removes them; one that expects them until
+   * its end closes the context first, because a page without its server logs more of them.
+   */
   readonly errors: string[];
   /** Requested URLs that are not on this machine. No request for them leaves the browser. */
   readonly foreignRequests: string[];
