@@ -6,6 +6,8 @@ import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import type { RedisClient, RedisLocation } from "./redis-location.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
+/** The last attempt has at least this part of the whole time. */
+const LAST_PART = 1 / 20;
 
 /** A component that uses Redis. */
 export interface RedisUser {
@@ -72,8 +74,9 @@ export class RedisLink {
         return await within(end - performance.now(), command(client, repeat));
       } catch (error) {
         const pause = 1 + backoffDelay(repeat + 1, Math.random(), pauses);
-        if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end)
-          throw translated(error, this.#user.name);
+        // An attempt with less time would probably get no answer, which hides why the earlier ones failed.
+        const isLate = performance.now() + pause + this.timeoutMs * LAST_PART >= end;
+        if (this.#isClosed || !isWorthRepeating(error) || isLate) throw translated(error, this.#user.name);
         await delay(pause);
       }
     }
