@@ -18,6 +18,9 @@ export function isTemplateName(text: string): text is TemplateName {
   return Object.hasOwn(templates, text);
 }
 
+/** Templates around the agent of another one: they have its files too. */
+const foundations: Partial<Record<TemplateName, TemplateName>> = { hono: "agent", next: "agent" };
+
 interface ProjectManifest {
   readonly name: string;
   readonly dependencies: Readonly<Record<string, string>>;
@@ -26,8 +29,11 @@ interface ProjectManifest {
 
 /** The files of a new project, by their paths with `/`. */
 export function projectFiles(template: TemplateName, name: string): ReadonlyMap<string, string> {
-  // Files of the template override those that all templates share.
-  const files = new Map([...filesIn("shared"), ...filesIn(template)]);
+  const foundation = foundations[template];
+  // Files of the template override those that it shares with others.
+  const files = new Map(
+    ["shared", ...(foundation ? [foundation] : []), template].flatMap((folder) => [...filesIn(folder)]),
+  );
   const manifest = { ...manifestOf(files), name };
   files.set("package.json", `${JSON.stringify(withRanges(manifest), null, 2)}\n`);
   files.set("README.md", (files.get("README.md") ?? "").replace(/^# NAME$/m, `# ${name}`));
