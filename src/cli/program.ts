@@ -27,6 +27,7 @@ import {
   statelyOption,
 } from "./options.ts";
 import { addDeletionCommands } from "./deletion-commands.ts";
+import { addDevCommand } from "./dev-command.ts";
 import { addEvalCommand } from "./eval-command.ts";
 import { addForkCommand } from "./fork-command.ts";
 import { addInitCommand } from "./init-command.ts";
@@ -134,6 +135,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addInitCommand(program, context, done);
   addChatCommand(program, context, done);
+  addDevCommand(program, context, done);
   addRequestCommands(program, context, done);
   addScheduleCommands(program, context, done);
   addServeCommand(program, context, done);

@@ -16,6 +16,12 @@ export interface NextOptions {
 export interface LineInput {
   /** Reads the next line. Only one caller at a time. */
   next(prompt: string, options?: NextOptions): Promise<LineRead>;
+  /** Writes complete lines above the prompt. */
+  write(text: string): void;
+  /** The half-typed line. */
+  draft(): string;
+  /** Puts back the half-typed line of an earlier process; only on a terminal. */
+  restore(draft: string): void;
   close(): void;
 }
 
@@ -31,6 +37,8 @@ interface LineInputOptions {
    * next caller.
    */
   readonly onUnasked?: ((line: string) => boolean) | undefined;
+  /** Whether Ctrl-Z is ignored, because the shell waits for another process than this one. Default: false. */
+  readonly ignoresSuspend?: boolean | undefined;
 }
 
 /**
@@ -50,7 +58,7 @@ export class ReadlineInput implements LineInput {
 
   constructor(options: LineInputOptions) {
     this.#options = options;
-    const { input, output, isTerminal } = options;
+    const { input, output, isTerminal, ignoresSuspend = false } = options;
     this.#readline = createInterface({ input, ...(isTerminal ? { output } : {}), terminal: isTerminal });
     this.#readline.on("line", (line) => this.#take(line));
     this.#readline.on("close", () => {
@@ -58,6 +66,7 @@ export class ReadlineInput implements LineInput {
       this.#waiter?.("ended");
     });
     this.#readline.on("SIGINT", options.onInterrupt);
+    if (ignoresSuspend) this.#readline.on("SIGTSTP", () => undefined);
   }
 
   async next(prompt: string, { signal, prefill }: NextOptions = {}): Promise<LineRead> {
@@ -67,7 +76,8 @@ export class ReadlineInput implements LineInput {
     if (kept === undefined && this.#hasEnded) return "ended";
     if (kept === undefined && isTerminal) {
       this.#readline.setPrompt(prompt);
-      this.#readline.prompt();
+      // Keeps what was typed before the prompt, with its cursor.
+      this.#readline.prompt(true);
       if (prefill !== undefined) this.#readline.write(prefill);
     }
     const read = kept === undefined ? await this.#wait(signal) : { line: kept };
@@ -76,7 +86,6 @@ export class ReadlineInput implements LineInput {
     return read;
   }
 
-  /** Writes complete lines above the prompt. */
   write(text: string): void {
     const { output, isTerminal } = this.#options;
     const isTyping = isTerminal && this.#waiter !== undefined;
@@ -84,7 +93,17 @@ export class ReadlineInput implements LineInput {
     if (isTyping) this.#readline.prompt(true);
   }
 
+  draft(): string {
+    return this.#options.isTerminal && !this.#hasEnded ? this.#readline.line : "";
+  }
+
+  restore(draft: string): void {
+    if (this.#options.isTerminal && draft !== "") this.#readline.write(draft);
+  }
+
   close(): void {
+    // What follows begins on a line of its own.
+    if (this.#waiter === undefined && this.draft() !== "") this.#options.output.write("\n");
     this.#readline.close();
   }
 

@@ -1,12 +1,14 @@
 import { existsSync } from "node:fs";
 import * as nodeModule from "node:module";
-import { extname, resolve } from "node:path";
+import { extname, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 import type { TealAgent, TealAgentOptions } from "../../server/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
+import { type LoadFault, loadFaultOf } from "./load-fault.ts";
+import { watchLoading } from "./loaded-files.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
@@ -34,22 +36,15 @@ export async function loadAgentFile(
   directory: string,
   places: Pick<TealAgentOptions, "plugins" | "catalog"> = {},
 ): Promise<AgentFile> {
-  const file = resolve(directory, path);
-  const ending = extname(file);
-  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if (![...endings, ...yamlEndings].includes(ending)) {
-    throw new InvalidInputError(
-      `${path} is not an agent file; its extension must be one of ${[...endings, ...yamlEndings].join(", ")}`,
-    );
-  }
+  const file = assertAgentFile(path, directory);
   findTroupe();
-  if (yamlEndings.includes(ending)) {
+  if (yamlEndings.includes(extname(file))) {
     const { loadTealAgent } = await import("../../server/index.ts");
     const teal = await loadTealAgent(file, places);
     const agents: Definitions = [teal.definition];
     return { agents, roots: agents, mayDecide: undefined, teal };
   }
-  const exported = await importFile(file, path);
+  const exported = await importFile(file, path, directory);
   const [first, ...others] = definitionsIn(exported);
   if (first !== undefined) {
     const agents: Definitions = [first, ...others];
@@ -57,6 +52,16 @@ export async function loadAgentFile(
   }
   throw new InvalidInputError(
     `${path} exports no agent; export the result of defineAgent as default or as "agent", or several as "agents"`,
+  );
+}
+
+/** The absolute path of an agent file. Throws `InvalidInputError` if it does not exist, or has another extension. */
+export function assertAgentFile(path: string, directory: string): string {
+  const file = resolve(directory, path);
+  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
+  if ([...endings, ...yamlEndings].includes(extname(file))) return file;
+  throw new InvalidInputError(
+    `${path} is not an agent file; its extension must be one of ${[...endings, ...yamlEndings].join(", ")}`,
   );
 }
 
@@ -91,14 +96,39 @@ function namesOf(agents: readonly AgentDefinition[]): string {
   return agents.map(({ name }) => `"${name}"`).join(", ");
 }
 
-async function importFile(file: string, path: string): Promise<Readonly<Record<string, unknown>>> {
+/** An agent file whose code does not parse, does not resolve or throws. */
+export class UnloadableFileError extends InvalidInputError {
+  /** Where, if Node tells it. */
+  readonly fault: LoadFault | undefined;
+
+  constructor(message: string, { cause, fault }: { readonly cause: unknown; readonly fault: LoadFault | undefined }) {
+    super(message, { cause });
+    this.fault = fault;
+  }
+}
+
+/** Paths of the files that agent files have loaded in this process, in order. */
+const loaded: string[] = [];
+
+async function importFile(
+  file: string,
+  path: string,
+  directory: string,
+): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const hint = typeScriptHint(error, process.version);
-    throw new InvalidInputError(`${path} cannot be loaded: ${why}${hint}`, { cause: error });
+    const fault = loadFaultOf(error, loaded);
+    const place = fault === undefined ? "" : ` (at ${placeText(fault, directory)})`;
+    throw new UnloadableFileError(`${path} cannot be loaded: ${why}${place}${hint}`, { cause: error, fault });
   }
+}
+
+/** `src/agent.ts:3:8`, relative to the folder. */
+export function placeText({ path, line, column }: LoadFault, directory: string): string {
+  return [relative(directory, path), line, ...(column === undefined ? [] : [column])].join(":");
 }
 
 /** The hint for a Node version that cannot run TypeScript (before 22.18); empty for other errors. */
@@ -145,6 +175,7 @@ function findTroupe(): void {
   // Missing before Node 22.15; agent files then need the package in their own project.
   if (isFound || !("registerHooks" in nodeModule)) return;
   isFound = true;
+  watchLoading(({ path }) => loaded.push(path));
   const isSource = import.meta.url.endsWith(".ts");
   nodeModule.registerHooks({
     resolve(specifier, context, nextResolve) {
