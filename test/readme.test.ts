@@ -21,8 +21,10 @@ import { runOffline } from "./support/programs.ts";
 import { commandsOf } from "./support/shell-commands.ts";
 
 const scripts = new Set(Object.keys(readManifest().scripts));
-const documents = ["README.md", "CONTRIBUTING.md", ...markdownIn("docs")].filter((path) =>
-  existsSync(join(repositoryRoot, path)),
+/** Its blocks are one project, which test/package/first-hour.test.ts builds. */
+const projectPage = "docs/first-hour.md";
+const documents = ["README.md", "CONTRIBUTING.md", ...markdownIn("docs")].filter(
+  (path) => path !== projectPage && existsSync(join(repositoryRoot, path)),
 );
 const allBlocks = documents.flatMap((path) => blocksOf(path, readFileSync(join(repositoryRoot, path), "utf8")));
 /** Without the code of other libraries, which test/comparisons.test.ts compiles. */

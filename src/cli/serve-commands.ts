@@ -3,7 +3,16 @@ import type { CliContext } from "./cli-context.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, mcpOption, nonEmpty, onOption, portNumber, repeated, usualPort, wholeNumber } from "./options.ts";
+import {
+  addStoreOptions,
+  mcpOption,
+  nonEmpty,
+  onOption,
+  portNumber,
+  repeated,
+  usualPort,
+  wholeNumber,
+} from "./options.ts";
 
 /** `serve`, the HTTP server for agents. */
 export function addServeCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {

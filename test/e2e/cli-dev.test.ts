@@ -193,7 +193,9 @@ describe("a save", () => {
     expect(refused.error?.message).toContain("agent.ts is not running");
     save("agent.ts", agentFile({ needsApproval: true }));
     await dev.said(/worked with one/);
-    expect(await post(page, "/api/agents/desk-7/turns", { key: "k", text: "from the page" })).toMatchObject({ status: 200 });
+    expect(await post(page, "/api/agents/desk-7/turns", { key: "k", text: "from the page" })).toMatchObject({
+      status: 200,
+    });
     await dev.said(/one heard: from the page/);
     expect(await get<object>(page, "/api/info")).toMatchObject({ definitions: ["desk"], text: "written" });
     dev.type("work");
@@ -228,7 +230,9 @@ describe("a process that dies", () => {
       save("agent.ts", agentFile({ work: "process.exit(7);" }));
       const dev = piped();
       dev.type("work");
-      await vi.waitUntil(() => dev.errorsSoFar().includes("ended its process (exit code 7) again"), { timeout: 60_000 });
+      await vi.waitUntil(() => dev.errorsSoFar().includes("ended its process (exit code 7) again"), {
+        timeout: 60_000,
+      });
       save("agent.ts", agentFile({}));
       await dev.line((line) => line === "worked with one");
     });

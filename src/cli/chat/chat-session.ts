@@ -164,9 +164,7 @@ export class ChatSession {
   #takeMeanwhile(line: string): boolean {
     const typed = chatLineOf(line);
     const take = (): Promise<void> =>
-      typed.type === "message"
-        ? this.#agent.steer({ key: randomUUID(), text: typed.text })
-        : this.#take(line);
+      typed.type === "message" ? this.#agent.steer({ key: randomUUID(), text: typed.text }) : this.#take(line);
     void this.#guarded(take);
     return true;
   }

@@ -86,7 +86,11 @@ interface Page {
 
 async function startPage(
   dev: Dev,
-  { stores, location, options }: { readonly stores: Stores; readonly location: StoreLocation; readonly options: DevOptions },
+  {
+    stores,
+    location,
+    options,
+  }: { readonly stores: Stores; readonly location: StoreLocation; readonly options: DevOptions },
 ): Promise<Page> {
   const isKnown = (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: dev.agentId })) !== undefined;
   const feed = new Feed({ run: isKnown ? dev.agentId : undefined });

@@ -110,11 +110,7 @@ export class UnloadableFileError extends InvalidInputError {
 /** Paths of the files that agent files have loaded in this process, in order. */
 const loaded: string[] = [];
 
-async function importFile(
-  file: string,
-  path: string,
-  directory: string,
-): Promise<Readonly<Record<string, unknown>>> {
+async function importFile(file: string, path: string, directory: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {

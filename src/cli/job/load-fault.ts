@@ -57,7 +57,9 @@ function checkedFault(loaded: readonly string[]): LoadFault | undefined {
 
 /** The newest frame in a loaded file. */
 function frameOf(stack: string, loaded: readonly string[]): LoadFault | undefined {
-  for (const [, place = "", line, column] of stack.matchAll(/^\s+at (?:.*[( ])?((?:file:\/\/|\/|[A-Z]:\\).*):(\d+):(\d+)\)?$/gm)) {
+  for (const [, place = "", line, column] of stack.matchAll(
+    /^\s+at (?:.*[( ])?((?:file:\/\/|\/|[A-Z]:\\).*):(\d+):(\d+)\)?$/gm,
+  )) {
     const path = pathOf(place);
     if (loaded.includes(path)) return pointedAt(path, Number(line), Number(column));
   }
