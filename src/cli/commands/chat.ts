@@ -38,7 +38,11 @@ export async function chatCommand(
 ): Promise<ExitCode> {
   const store = storeLocation(context, options);
   const { agentId, agent: name, mcp } = options;
-  const agentFile = await withMcpTools(context, await loadAgentFile(file, context.directory), mcp);
+  const agentFile = await withMcpTools(
+    context,
+    await loadAgentFile(file, context.directory, { loaded: () => link?.files ?? [] }),
+    mcp,
+  );
   // Checks the name before a store is created.
   if (agentId === undefined) chosenFirst(agentFile, file, { name });
   return await withStore(store, "open", async (stores) => {
@@ -60,7 +64,9 @@ export async function chatCommand(
       job: { ...job, metadata: known?.metadata ?? metadata, budget: budgetOf(options) },
       link,
     };
-    return await runChat(context, link === undefined ? stores : { ...stores, live: link.live }, chat, options);
+    // In a file, only this process knows the answers that are being written.
+    const isOwnFile = link !== undefined && store.file !== undefined;
+    return await runChat(context, isOwnFile ? { ...stores, live: link.live } : stores, chat, options);
   });
 }
 

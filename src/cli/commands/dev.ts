@@ -5,7 +5,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { Feed, serveFeed, storeActor } from "../../inspector/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { type CliContext, userName } from "../cli-context.ts";
+import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import type { SessionMessage, TypedMessage } from "../dev/dev-messages.ts";
 import { InspectorLiveChannel } from "../dev/live-channels.ts";
 import { remoteActor } from "../dev/remote-actor.ts";
@@ -17,7 +17,7 @@ import { freshId } from "../job/find-agent.ts";
 import { pageLines } from "../job/inspection.ts";
 import { onSignals, timingOf } from "../job/interrupts.ts";
 import { type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
-import { pathOf } from "../mcp/mcp-tools.ts";
+import { mcpWords, pathOf } from "../mcp/mcp-tools.ts";
 import { formatNumberOf } from "../view/format.ts";
 import type { ChatOptions } from "./chat.ts";
 import { openBrowser } from "./inspect.ts";
@@ -96,10 +96,11 @@ async function startPage(
   const feed = new Feed({ run: isKnown ? dev.agentId : undefined });
   const queues = await location.openQueues?.();
   feed.add({
-    stores: { ...stores, live: dev.live },
+    // Servers carry the text of answers by themselves.
+    stores: location.file === undefined ? stores : { ...stores, live: dev.live },
     tenant: DEFAULT_TENANT,
     queues,
-    isWritten: true,
+    isWritten: location.file === undefined ? undefined : true,
     actor: remoteActor(() => dev.readySession, {
       stored: storeActor({ stores, tenant: DEFAULT_TENANT, by: userName() }),
       whyNot: () => `${dev.file} is not running: it is being started, or waits for a change; see the terminal`,
@@ -196,6 +197,7 @@ class Dev {
       const end = await Promise.race([session.ended, change, this.#stop.promise]);
       if (typeof end === "object") return await this.#afterEnd(end, { isFirst, change });
       await this.#replace(session, end);
+      if (this.#exitCode !== undefined) this.#tellComeBack();
       return this.#exitCode;
     } finally {
       clearTimeout(slow);
@@ -314,6 +316,17 @@ class Dev {
         `${formatNumberOf(this.#cutOff, "call")} did not end within ${seconds} s: a model call and a tool that is safe to repeat run again, a tool of class once ends as outcome_unknown.`,
       );
     }
+  }
+
+  /** As the conversation does when the person leaves it. */
+  #tellComeBack(): void {
+    const { mcp, agent } = this.#setup.options;
+    const words = [this.file, "--agent-id", this.agentId, ...(agent === undefined ? [] : ["--agent", agent])];
+    const location = storeLocation(this.#context, this.#setup.options);
+    this.#context.note(
+      `Resume with: ${commandLine(this.#context.invocation, "dev", [...words, ...mcpWords(mcp), ...location.words])}`,
+    );
+    location.remarks.forEach(this.#context.note);
   }
 
   #tellSlow(session: SessionProcess): void {

@@ -1,6 +1,5 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import type { Runtime } from "../../runtime/index.ts";
-import type { LiveChannel } from "../../stores/index.ts";
 import { userName } from "../cli-context.ts";
 import type { LineInput, LineRead } from "../inline/line-input.ts";
 import { watchLoading } from "../job/loaded-files.ts";
@@ -47,6 +46,11 @@ export class SessionLink {
         `Node ${process.version.slice(1)} does not report imported files, so only ${start.file} is watched; Node 22.15 or later reports them.\n`,
       );
     }
+  }
+
+  /** Paths of the files that were loaded so far. */
+  get files(): readonly string[] {
+    return [...this.#files];
   }
 
   /** Whether the agent file was loaded. */

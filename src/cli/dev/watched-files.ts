@@ -2,6 +2,8 @@ import { fingerprintOf } from "../job/file-fingerprint.ts";
 
 /** How often the files are looked at, in milliseconds. */
 const LOOK_MS = 100;
+/** With many files, a look may take this share of the time. */
+const MOST_SHARE = 0.05;
 
 /**
  * The files of an agent, and whether one of them has changed. It compares their state several times a second instead of listening to the
@@ -37,7 +39,9 @@ export class WatchedFiles {
   async changed(signal: AbortSignal): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     let last = "";
-    const timer = setInterval(() => {
+    let timer: ReturnType<typeof setTimeout>;
+    const look = (): void => {
+      const begun = performance.now();
       const changed = [...this.#read].flatMap(([path, fingerprint]) => {
         const now = fingerprintOf(path);
         return now === fingerprint ? [] : [`${path}\n${now}`];
@@ -46,13 +50,15 @@ export class WatchedFiles {
       const [first] = changed;
       if (first !== undefined && state === last) resolve(first.split("\n", 1)[0]);
       last = state;
-    }, LOOK_MS);
+      timer = setTimeout(look, Math.max(LOOK_MS, (performance.now() - begun) / MOST_SHARE));
+    };
+    timer = setTimeout(look, LOOK_MS);
     const onAbort = (): void => resolve(undefined);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       return signal.aborted ? undefined : await promise;
     } finally {
-      clearInterval(timer);
+      clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
     }
   }

@@ -8,7 +8,6 @@ import type { RuntimeOptions } from "../../runtime/index.ts";
 import type { TealAgent, TealAgentOptions } from "../../server/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import { type LoadFault, loadFaultOf } from "./load-fault.ts";
-import { watchLoading } from "./loaded-files.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
@@ -27,6 +26,11 @@ export interface AgentFile {
   readonly teal?: TealAgent;
 }
 
+interface LoadOptions extends Pick<TealAgentOptions, "plugins" | "catalog"> {
+  /** The files that were loaded so far, among which the place of an error is looked for. Default: only the agent file is. */
+  readonly loaded?: (() => readonly string[]) | undefined;
+}
+
 /**
  * Loads an agent file, which runs its code: a module, or an agent's YAML file with its plugins. Throws
  * `InvalidInputError` if the file does not exist, has no definition, or its `mayDecide` is not a function.
@@ -34,7 +38,7 @@ export interface AgentFile {
 export async function loadAgentFile(
   path: string,
   directory: string,
-  places: Pick<TealAgentOptions, "plugins" | "catalog"> = {},
+  { loaded = () => [], ...places }: LoadOptions = {},
 ): Promise<AgentFile> {
   const file = assertAgentFile(path, directory);
   findTroupe();
@@ -44,7 +48,7 @@ export async function loadAgentFile(
     const agents: Definitions = [teal.definition];
     return { agents, roots: agents, mayDecide: undefined, teal };
   }
-  const exported = await importFile(file, path, directory);
+  const exported = await importFile(file, { path, directory, loaded });
   const [first, ...others] = definitionsIn(exported);
   if (first !== undefined) {
     const agents: Definitions = [first, ...others];
@@ -107,16 +111,20 @@ export class UnloadableFileError extends InvalidInputError {
   }
 }
 
-/** Paths of the files that agent files have loaded in this process, in order. */
-const loaded: string[] = [];
-
-async function importFile(file: string, path: string, directory: string): Promise<Readonly<Record<string, unknown>>> {
+async function importFile(
+  file: string,
+  {
+    path,
+    directory,
+    loaded,
+  }: { readonly path: string; readonly directory: string; readonly loaded: () => readonly string[] },
+): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const hint = typeScriptHint(error, process.version);
-    const fault = loadFaultOf(error, loaded);
+    const fault = loadFaultOf(error, [file, ...loaded()]);
     const place = fault === undefined ? "" : ` (at ${placeText(fault, directory)})`;
     throw new UnloadableFileError(`${path} cannot be loaded: ${why}${place}${hint}`, { cause: error, fault });
   }
@@ -171,7 +179,6 @@ function findTroupe(): void {
   // Missing before Node 22.15; agent files then need the package in their own project.
   if (isFound || !("registerHooks" in nodeModule)) return;
   isFound = true;
-  watchLoading(({ path }) => loaded.push(path));
   const isSource = import.meta.url.endsWith(".ts");
   nodeModule.registerHooks({
     resolve(specifier, context, nextResolve) {

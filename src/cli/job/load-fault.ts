@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isPersonsFile } from "./loaded-files.ts";
 
 /** Where the code of an agent file is wrong. */
 export interface LoadFault {
@@ -18,15 +19,15 @@ const mostChecked = 20;
 
 /**
  * Where an error of `import()` occurred: at the start of its stack for syntax errors, in the first frame of the person's code otherwise.
- * Node does not name the file of a syntax error in plain JavaScript; then the loaded files are parsed again, the last one first.
- * @param loaded Paths of the loaded files, in order.
+ * Node does not name the file of a syntax error in plain JavaScript; then the given files are parsed again, the last one first.
+ * @param loaded Paths of files that were loaded, in order.
  */
 export function loadFaultOf(error: unknown, loaded: readonly string[]): LoadFault | undefined {
   if (!(error instanceof Error) || error.stack === undefined) return undefined;
   const named = headOf(error.stack);
   if (named !== undefined) return named;
   if (error instanceof SyntaxError) return jsonFault(error.message) ?? checkedFault(loaded);
-  return frameOf(error.stack, loaded);
+  return frameOf(error.stack);
 }
 
 /** Parses `file:line`, the source and `^^^`, with which Node begins the stack of a syntax error. */
@@ -55,13 +56,13 @@ function checkedFault(loaded: readonly string[]): LoadFault | undefined {
   return undefined;
 }
 
-/** The newest frame in a loaded file. */
-function frameOf(stack: string, loaded: readonly string[]): LoadFault | undefined {
+/** The newest frame in the person's code. */
+function frameOf(stack: string): LoadFault | undefined {
   for (const [, place = "", line, column] of stack.matchAll(
     /^\s+at (?:.*[( ])?((?:file:\/\/|\/|[A-Z]:\\).*):(\d+):(\d+)\)?$/gm,
   )) {
     const path = pathOf(place);
-    if (loaded.includes(path)) return pointedAt(path, Number(line), Number(column));
+    if (isPersonsFile(path)) return pointedAt(path, Number(line), Number(column));
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 import * as nodeModule from "node:module";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageFile } from "../own-files.ts";
 import { fingerprintOf } from "./file-fingerprint.ts";
 
@@ -9,22 +9,25 @@ export interface LoadedFile {
   readonly fingerprint: string;
 }
 
-type FileListener = (file: LoadedFile) => void;
-
 /** This package's own code, which is loaded beside the agent file. */
 const ownFolders = ["src/", "dist/"].map((folder) => packageFile(folder).href);
 
+/** Whether a file is the person's, not of a package and not this package's own code. */
+export function isPersonsFile(path: string): boolean {
+  const { href } = pathToFileURL(path);
+  return !href.includes("/node_modules/") && !ownFolders.some((folder) => href.startsWith(folder));
+}
+
 /**
- * Tells the listener each file that is loaded from now on, outside of `node_modules` and of this package: modules, JSON, and the path of a
- * relative import that does not exist. Returns false on Node before 22.15, which cannot tell them.
+ * Calls the listener with each of the person's files that is loaded from now on: modules, JSON, and the path of a relative import that
+ * does not exist. Returns false on Node before 22.15, which cannot report them.
  */
-export function watchLoading(listener: FileListener): boolean {
+export function watchLoading(listener: (file: LoadedFile) => void): boolean {
   if (!("registerHooks" in nodeModule)) return false;
   const tell = (url: string): void => {
-    if (!url.startsWith("file:") || url.includes("/node_modules/")) return;
-    if (ownFolders.some((folder) => url.startsWith(folder))) return;
+    if (!url.startsWith("file:")) return;
     const path = fileURLToPath(url);
-    listener({ path, fingerprint: fingerprintOf(path) });
+    if (isPersonsFile(path)) listener({ path, fingerprint: fingerprintOf(path) });
   };
   nodeModule.registerHooks({
     resolve(specifier, context, nextResolve) {
