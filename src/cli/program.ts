@@ -6,7 +6,7 @@ import type { SteerCommandOptions } from "./commands/steer.ts";
 import type { SetBudgetOptions } from "./commands/budget.ts";
 import type { ForecastOptions } from "./commands/forecast.ts";
 import type { AskOptions } from "./commands/ask.ts";
-import type { ChatOptions } from "./commands/chat.ts";
+import type { ChatOptions } from "./chat/chat-options.ts";
 import type { ListOptions } from "./commands/list.ts";
 import type { ResumeOptions } from "./commands/resume.ts";
 import type { RunOptions } from "./commands/run.ts";

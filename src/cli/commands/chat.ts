@@ -3,7 +3,8 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { createRuntime } from "../../runtime/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { type BudgetOptions, budgetOf } from "../budget-options.ts";
+import { budgetOf } from "../budget-options.ts";
+import type { ChatOptions } from "../chat/chat-options.ts";
 import { ChatSession } from "../chat/chat-session.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
@@ -14,17 +15,7 @@ import { ChatInterrupts, timingOf } from "../job/interrupts.ts";
 import { jobOfFile, type Job } from "../job/job.ts";
 import { pageLines, startInspection } from "../job/inspection.ts";
 import { assertGetsTools, mcpWords, pathOf, withMcpTools } from "../mcp/mcp-tools.ts";
-import { keptOpen, type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
-
-export interface ChatOptions extends BudgetOptions, StoreOptions {
-  readonly agentId?: string | undefined;
-  /** Name of the definition, if the file exports several. */
-  readonly agent?: string | undefined;
-  /** File with MCP servers, whose tools the agent gets. */
-  readonly mcp?: string | undefined;
-  readonly inspect?: boolean | number | undefined;
-  readonly stately?: boolean | undefined;
-}
+import { keptOpen, storeLocation, withStore } from "../job/store-location.ts";
 
 /**
  * Runs a conversation with an agent from a file: a new agent, or the named one. `link`: the parent process, if the chat is that of

@@ -4,7 +4,7 @@ import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { placeText, UnloadableFileError } from "../job/agent-file.ts";
 import { chatCommand } from "./chat.ts";
 
-/** The conversation of `troupe dev`, in its own process. Ends the process, whatever the agent file keeps open. */
+/** The conversation of `troupe dev`, in its own process. Ends the process also if the agent file keeps timers or servers open. */
 export async function devSessionCommand(context: CliContext): Promise<ExitCode> {
   const link = await linkToParent();
   const { file, options } = link.start;

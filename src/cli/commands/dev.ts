@@ -7,6 +7,7 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import type { SessionMessage, TypedMessage } from "../dev/dev-messages.ts";
+import type { ChatOptions } from "../chat/chat-options.ts";
 import { InspectorLiveChannel } from "../dev/live-channels.ts";
 import { remoteActor } from "../dev/remote-actor.ts";
 import { type SessionEnd, SessionProcess } from "../dev/session-process.ts";
@@ -19,11 +20,10 @@ import { onSignals, timingOf } from "../job/interrupts.ts";
 import { type StoreLocation, storeLocation, withStore } from "../job/store-location.ts";
 import { mcpWords, pathOf } from "../mcp/mcp-tools.ts";
 import { formatNumberOf } from "../view/format.ts";
-import type { ChatOptions } from "./chat.ts";
 import { openBrowser } from "./inspect.ts";
 
 export interface DevOptions extends Omit<ChatOptions, "inspect" | "stately"> {
-  /** False: no page. */
+  /** Whether the inspector is served. */
   readonly inspect: boolean;
   readonly port?: number | undefined;
   readonly open?: boolean | undefined;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ChatOptions } from "../commands/chat.ts";
+import type { ChatOptions } from "../chat/chat-options.ts";
 
 /** A message that a person typed, under the idempotency key with which it is given to the agent. */
 const typedMessageSchema = z.object({ key: z.string(), text: z.string() });

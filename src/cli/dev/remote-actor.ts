@@ -1,4 +1,17 @@
-import * as errors from "../../errors/index.ts";
+import {
+  AgentBusyError,
+  AgentDeletedError,
+  AgentNotStartedError,
+  AlreadyOwnedError,
+  InvalidInputError,
+  NotFoundError,
+  PolicyRefusedError,
+  RequestConflictError,
+  StoreUnavailableError,
+  TroupeError,
+  TurnConflictError,
+  UnsupportedError,
+} from "../../errors/index.ts";
 import { type Actor, runtimeActor } from "../../inspector/index.ts";
 import type { Runtime } from "../../runtime/index.ts";
 import type { Thrown } from "./dev-messages.ts";
@@ -24,7 +37,7 @@ export function remoteActor(
   const call = async <Answer>(method: ActMethod, ...args: readonly unknown[]): Promise<Answer> => {
     const ready = session();
     if (ready !== undefined) return (await ready.call(method, args)) as Answer;
-    throw new errors.UnsupportedError(whyNot());
+    throw new UnsupportedError(whyNot());
   };
   const either = async <Answer>(
     method: "decide" | "pause" | "resume" | "abort" | "delete",
@@ -63,7 +76,7 @@ export function calledActor(runtime: Runtime, by: string): CalledSession {
     models: forks?.models ?? [],
     async call(method, args) {
       const act = methods[method];
-      if (typeof act !== "function") throw new errors.UnsupportedError(`there is no action ${method}`);
+      if (typeof act !== "function") throw new UnsupportedError(`there is no action ${method}`);
       return (await act(...args)) as unknown;
     },
   };
@@ -71,29 +84,29 @@ export function calledActor(runtime: Runtime, by: string): CalledSession {
 
 /** An error as it is sent to the other process. */
 export function thrownOf(error: unknown): Thrown {
-  if (!(error instanceof errors.TroupeError)) {
+  if (!(error instanceof TroupeError)) {
     return { code: "unexpected", message: error instanceof Error ? error.message : String(error) };
   }
   const { code, message } = error;
-  return error instanceof errors.InvalidInputError ? { code, message, issues: [...error.issues] } : { code, message };
+  return error instanceof InvalidInputError ? { code, message, issues: [...error.issues] } : { code, message };
 }
 
 const rejections = [
-  errors.NotFoundError,
-  errors.AgentDeletedError,
-  errors.UnsupportedError,
-  errors.AgentNotStartedError,
-  errors.AgentBusyError,
-  errors.TurnConflictError,
-  errors.AlreadyOwnedError,
-  errors.PolicyRefusedError,
-  errors.RequestConflictError,
-  errors.StoreUnavailableError,
+  NotFoundError,
+  AgentDeletedError,
+  UnsupportedError,
+  AgentNotStartedError,
+  AgentBusyError,
+  TurnConflictError,
+  AlreadyOwnedError,
+  PolicyRefusedError,
+  RequestConflictError,
+  StoreUnavailableError,
 ] as const;
 
 /** The error of a call in the other process, to be thrown here. */
 export function errorOf({ code, message, issues }: Thrown): Error {
-  if (code === "invalid_input") return new errors.InvalidInputError(message, { issues });
+  if (code === "invalid_input") return new InvalidInputError(message, { issues });
   for (const Rejection of rejections) {
     const error = new Rejection(message);
     if (error.code === code) return error;

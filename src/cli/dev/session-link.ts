@@ -35,7 +35,7 @@ export class SessionLink {
   constructor(start: SessionStart) {
     this.start = start;
     this.live = new SessionLiveChannel((message) => this.#send(message), start.followed);
-    // Its parent was killed: nobody would end this process.
+    // Once its parent was killed, this process would never end.
     process.once("disconnect", () => process.exit(1));
     const isTold = watchLoading((file) => {
       this.#files.add(file.path);
