@@ -284,6 +284,35 @@ inFull(() => {
     );
   });
 
+  test("a signal stops the turn and tells how to come back; Ctrl-C ends the wait for a change", async () => {
+    save("agent.ts", gated);
+    const dev = piped("--drain-seconds", "1");
+    dev.type("work");
+    await begun(1);
+    dev.signal("SIGTERM");
+    const { code, stderr } = await dev.ended;
+    expect(code).toBe(143);
+    expect(stderr).toMatch(/Resume with: .* dev agent\.ts --agent-id desk-7\n$/);
+    save("agent.ts", "export const nothing = 1;\n");
+    const waiting = piped();
+    await vi.waitUntil(() => waiting.errorsSoFar().includes("Waiting for a change"), { timeout: 60_000 });
+    waiting.signal("SIGINT");
+    expect((await waiting.ended).code).toBe(130);
+  });
+
+  test("a second one with the same conversation is refused, and leaves the first alone", async () => {
+    const first = piped();
+    first.type("Hello");
+    await first.line((line) => line === "one heard: Hello");
+    const { code, stderr } = await piped().ended;
+    expect(code).toBe(1);
+    expect(stderr).toContain("already_owned");
+    first.type("again");
+    await first.line((line) => line === "one heard: again");
+    first.endInput();
+    expect((await first.ended).code).toBe(0);
+  });
+
   test("new variables in .env, JSON that is imported and a --watch file reload the agent", async () => {
     writeFileSync(join(folder.path, "prompt.md"), "");
     writeFileSync(join(folder.path, "data.json"), '{ "word": "json" }');
