@@ -293,6 +293,10 @@ inFull(() => {
     const { code, stderr } = await dev.ended;
     expect(code).toBe(143);
     expect(stderr).toMatch(/Resume with: .* dev agent\.ts --agent-id desk-7\n$/);
+    save("go", "");
+    const left = piped();
+    left.type("/exit");
+    expect((await left.ended).code).toBe(0);
     save("agent.ts", "export const nothing = 1;\n");
     const waiting = piped();
     await vi.waitUntil(() => waiting.errorsSoFar().includes("Waiting for a change"), { timeout: 60_000 });

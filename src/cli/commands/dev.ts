@@ -76,7 +76,8 @@ function filesBeside(context: CliContext, file: string, { mcp, watch = [] }: Dev
   });
   const folders = new Set([context.directory, dirname(path)]);
   const variables = [...folders].flatMap((folder) => [".env", ".env.local"].map((name) => join(folder, name)));
-  return [...new Set([path, ...variables, ...(pathOf(context, mcp) ? [pathOf(context, mcp) ?? ""] : []), ...given])];
+  const servers = pathOf(context, mcp) ?? [];
+  return [...new Set([path, ...variables, servers, ...given].flat())];
 }
 
 interface Page {
@@ -149,7 +150,9 @@ class Dev {
   #deaths = 0;
   #cutOff = 0;
   #exitCode: number | undefined;
-  #pipe: AsyncIterator<string> | undefined;
+  /** Whether a process has introduced the conversation. */
+  #isIntroduced = false;
+  #pipe: { readonly close: () => void; readonly lines: AsyncIterator<string> } | undefined;
   #line: Promise<IteratorResult<string>> | undefined;
   readonly #unread: string[] = [];
 
@@ -170,7 +173,7 @@ class Dev {
     const stopWatching = onSignals(process, timingOf(this.#context), (signal, exitCode) => {
       // The conversation decides what Ctrl-C means; the terminal may have told it too.
       if (signal === "SIGINT" && this.readySession !== undefined) this.readySession.interrupt();
-      else this.#stop.resolve((this.#exitCode = exitCode));
+      else this.#end(exitCode);
     });
     // A process that waits for a change has nothing else to do.
     const alive = setInterval(() => {}, 60_000);
@@ -182,14 +185,21 @@ class Dev {
     } finally {
       clearInterval(alive);
       stopWatching();
+      // An open pipe would keep this process alive.
+      this.#pipe?.close();
     }
+  }
+
+  #end(exitCode: number): void {
+    this.#exitCode = exitCode;
+    this.#stop.resolve(exitCode);
   }
 
   /** Runs one process and returns when the next one is to start, or with the exit code. */
   async #one(isFirst: boolean): Promise<number | undefined> {
     const { files } = this.#setup;
     files.reset();
-    const session = this.#start(isFirst);
+    const session = this.#start();
     const looking = new AbortController();
     const slow = setTimeout(() => this.#tellSlow(session), SLOW_LOAD_MS);
     try {
@@ -205,13 +215,13 @@ class Dev {
     }
   }
 
-  #start(isFirst: boolean): SessionProcess {
+  #start(): SessionProcess {
     const { file, options, agentId } = this.#setup;
     const { inspect: _page, port: _port, open: _open, watch = [], drainSeconds: _seconds, ...chat } = options;
     const start = {
       file,
       options: { ...chat, agentId },
-      isFirst,
+      isFirst: !this.#isIntroduced,
       otherFiles: watch.length,
       draft: this.#draft,
       unsent: [...this.#unsent.values()],
@@ -241,6 +251,9 @@ class Dev {
       case "drained":
         this.#cutOff = message.left;
         return;
+      case "ready":
+        this.#isIntroduced = true;
+        return;
       case "taken":
         this.#deaths = 0;
         return;
@@ -260,12 +273,14 @@ class Dev {
 
   /** Gives the next line of the pipe to the process that asks, unless it is being replaced: the next one asks again. */
   async #passLine(session: SessionProcess | undefined): Promise<void> {
-    this.#pipe ??= createInterface({ input: this.#context.stdin })[Symbol.asyncIterator]();
+    if (session === undefined || session !== this.readySession) return;
     const kept = this.#unread.shift();
-    if (kept !== undefined) return session?.send({ type: "line", line: kept });
-    const line = (this.#line ??= this.#pipe.next());
+    if (kept !== undefined) return session.send({ type: "line", line: kept });
+    this.#pipe ??= openedPipe(this.#context);
+    this.#line ??= this.#pipe.lines.next();
+    const line = this.#line;
     const read = await line;
-    if (this.#line !== line || this.readySession === undefined || this.readySession !== session) return;
+    if (this.#line !== line || session !== this.readySession) return;
     this.#line = undefined;
     session.send({ type: "line", line: read.done === true ? null : read.value });
   }
@@ -335,4 +350,9 @@ class Dev {
       `${this.file} is still being loaded after ${SLOW_LOAD_MS / 1_000} s; it may wait for something at its top level. A change starts it anew.`,
     );
   }
+}
+
+function openedPipe({ stdin }: CliContext): { readonly close: () => void; readonly lines: AsyncIterator<string> } {
+  const readline = createInterface({ input: stdin });
+  return { close: () => readline.close(), lines: readline[Symbol.asyncIterator]() };
 }
