@@ -64,7 +64,10 @@ export class ChatAgent {
       this.#open = { turnId: openTurnId, state: "running" };
       for (const message of this.#setup.link?.start.unsent ?? []) await this.steer(message);
       await this.#follow(agent, openTurnId);
-    } else if (agent.state.status === "paused") this.#say("Paused. The next message ends the pause.");
+      return;
+    }
+    if (agent.state.status === "paused") this.#say("Paused. The next message ends the pause.");
+    for (const message of this.#setup.link?.start.unsent ?? []) await this.send(message);
   }
 
   async send(message: TypedMessage): Promise<void> {

@@ -31,6 +31,8 @@ export class ChatSession {
   readonly #desk: TerminalRequests;
   readonly #agent: ChatAgent;
   readonly #isTerminal: boolean;
+  /** Lines that were typed while no turn was open and none was asked for: they never answer a question that is asked later. */
+  readonly #early: string[] = [];
   #isAsking = false;
   #isLeaving = false;
   /** Whether another process continues the conversation. */
@@ -84,10 +86,10 @@ export class ChatSession {
     try {
       this.#greet();
       if (isKnown) await this.#guarded(() => this.#agent.comeBack(), { isFatal: true });
-      // Messages that the agent of an earlier process has not stored; those for an open turn were given to it.
       else for (const message of link?.start.unsent ?? []) await this.#guarded(() => this.#agent.send(message));
       while (!this.#isLeaving && !this.#isSuspended) {
-        const read = await this.#input.next("> ");
+        const early = this.#early.shift();
+        const read = early === undefined ? await this.#input.next("> ") : { line: early };
         if (typeof read !== "object") break;
         onTyped();
         await this.#guarded(() => this.#take(read.line));
@@ -116,6 +118,10 @@ export class ChatSession {
     const draft = this.#input.draft();
     this.#isSuspended = true;
     this.#input.close();
+    for (const line of this.#early.splice(0)) {
+      const typed = chatLineOf(line);
+      if (typed.type === "message") this.#setup.link?.sending({ key: randomUUID(), text: typed.text });
+    }
     return draft;
   }
 
@@ -162,6 +168,10 @@ export class ChatSession {
 
   /** Handles a line typed while a turn runs: a message is given to the turn. */
   #takeMeanwhile(line: string): boolean {
+    if (this.#agent.open === undefined) {
+      this.#early.push(line);
+      return true;
+    }
     const typed = chatLineOf(line);
     const take = (): Promise<void> =>
       typed.type === "message" ? this.#agent.steer({ key: randomUUID(), text: typed.text }) : this.#take(line);
