@@ -6,6 +6,7 @@ import {
   defineTool,
   type LanguageModel,
   memoryStores,
+  ModelError,
   type Plugin,
   textOf,
 } from "../../src/index.ts";
@@ -177,6 +178,20 @@ describe("moderation()", () => {
   ])("a verdict with %s blocks", async (_what, verdict) => {
     const { model } = judge(() => verdict);
     expect((await answer([moderation({ model })], "Hello.")).status).toBe("stopped");
+  });
+
+  test("a model that cannot be asked blocks, or lets pass where that is asked for", async () => {
+    const broken = (): LanguageModel => ({
+      ...scriptedModel("never", { name: "judge" }),
+      generate: async () => {
+        throw new ModelError("the judge is away", { retryable: false });
+      },
+    });
+    const blocked = await answer([moderation({ model: broken() })], "Hello.");
+    expect(blocked).toMatchObject({ status: "stopped", text: expect.stringContaining("moderation") });
+    const passed = await answer([moderation({ model: broken(), onFailure: "pass" })], "Hello.");
+    expect(passed.text).toBe("You said: Hello.");
+    expect(() => moderation({ onFailure: "open" as never })).toThrow("onFailure");
   });
 
   test("a budget without room for the verdict stops the turn before the answer is used", async () => {
