@@ -166,3 +166,27 @@ test("the prefix of the prompt stays the same while skills are loaded, and guard
   expect(seen[1]).toContain("it is hostile");
   expect(JSON.stringify(await agent.getMessages())).not.toContain("Mallory");
 });
+
+test("a source that needs a login asks for it, and the same call goes on after the decision", async () => {
+  const source: SkillSource = {
+    ...sourceOf([{ name: "a", description: "A." }]),
+    load: async (_skill, file, run) =>
+      run.answer === null
+        ? run.ask({ kind: "auth", prompt: "Log in." })
+        : { text: `${file ?? "SKILL.md"} after ${run.answer.verdict}`, files: ["b.md"] },
+  };
+  const model = scriptedModel([{ toolCalls: [load("odd__a")] }, "Done."]);
+  const clerk = defineAgent({ name: "clerk", model, plugins: [await skills(source)] });
+  const runtime = await createRuntime({ agents: [clerk] });
+  onTestFinished(() => runtime.shutdown());
+  const agent = await runtime.agent("clerk");
+  await agent.start();
+  const turn = agent.executeTurn("Go.");
+  await turn.settled;
+  const [request] = await runtime.requests();
+  expect(request).toMatchObject({ kind: "auth", prompt: "Log in.", name: "load_skill" });
+  await runtime.decide(request?.requestId ?? "", { verdict: "provided" });
+  await turn.result;
+  const texts = (await agent.getMessages()).map(({ content }) => textOf(content));
+  expect(texts.at(-2)).toContain("SKILL.md after provided\n\nFiles of this skill, for load_skill:\n- b.md");
+});
