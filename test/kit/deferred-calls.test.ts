@@ -148,13 +148,16 @@ const scenes: readonly {
   {
     what: "secrets reach the code and nobody else; the model may not send them",
     scene: () => ({
-      tool: payTool({
+      tool: defineTool({
+        name: "pay",
+        description: "Pays.",
+        parameters: order,
         secrets: { pin: () => "canary-1234" },
-        execute: (args) => {
-          keys.push((args as unknown as { pin: string }).pin);
-          return `paid with ${(args as unknown as { pin: string }).pin}`;
+        execute: ({ pin }) => {
+          keys.push(pin);
+          return `paid with ${pin}`;
         },
-      } as never),
+      }),
       calls: [given, { ...given, pin: "mine" }],
     }),
     check: ({ results }) => {

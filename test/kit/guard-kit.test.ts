@@ -184,7 +184,7 @@ describe("moderation()", () => {
     const broken = (): LanguageModel => ({
       ...scriptedModel("never", { name: "judge" }),
       generate: async () => {
-        throw new ModelError("the judge is away", { retryable: false });
+        throw new ModelError("the judge is away", { retryable: false, mayHaveBeenSent: false });
       },
     });
     const blocked = await answer([moderation({ model: broken() })], "Hello.");
