@@ -146,7 +146,7 @@ const scenes: readonly {
     check: ({ results }) => expect(results).toEqual(["paid 5 as clerk-1#1:1:0"]),
   },
   {
-    what: "secrets reach the code and nobody else; the model may not send them",
+    what: "secrets reach only the code; the model may not send them",
     scene: () => ({
       tool: defineTool({
         name: "pay",

@@ -158,6 +158,13 @@ const judge = (verdict: (text: string) => string) => {
   return { asked, model };
 };
 
+const broken = (): LanguageModel => ({
+  ...scriptedModel("never", { name: "judge" }),
+  generate: async () => {
+    throw new ModelError("the judge is away", { retryable: false, mayHaveBeenSent: false });
+  },
+});
+
 describe("moderation()", () => {
   test("a model of its own judges inputs and answers on the agent's budget, and what it flags has no effect", async () => {
     const { asked, model } = judge((text) => JSON.stringify({ flagged: text.includes("bomb"), reason: "weapons" }));
@@ -181,12 +188,6 @@ describe("moderation()", () => {
   });
 
   test("a model that cannot be asked blocks, or lets pass where that is asked for", async () => {
-    const broken = (): LanguageModel => ({
-      ...scriptedModel("never", { name: "judge" }),
-      generate: async () => {
-        throw new ModelError("the judge is away", { retryable: false, mayHaveBeenSent: false });
-      },
-    });
     const blocked = await answer([moderation({ model: broken() })], "Hello.");
     expect(blocked).toMatchObject({ status: "stopped", text: expect.stringContaining("moderation") });
     const passed = await answer([moderation({ model: broken(), onFailure: "pass" })], "Hello.");

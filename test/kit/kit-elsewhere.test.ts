@@ -17,11 +17,11 @@ import { fork, scriptedModel, simulate, type SimulatedSurroundings } from "../..
 
 const order = z.object({ order: z.string() });
 
+const clean = (text: string) => (text.includes("canary") ? { rewrite: text.replaceAll("canary", "bird") } : undefined);
+
 test("a fork of a guarded run sees what the guards let pass, asks none of them again for it, and is guarded itself", async () => {
   const asked: string[] = [];
   const note = (what: string, text: string) => void asked.push(`${what} ${text}`);
-  const clean = (text: string) =>
-    text.includes("canary") ? { rewrite: text.replaceAll("canary", "bird") } : undefined;
   const own = guard({
     input: (text) => (note("input", text), clean(text)),
     toolCall: ({ name, arguments: args }) => (note("call", name + JSON.stringify(args)), undefined),
@@ -89,22 +89,23 @@ const countedStore = ({ effect }: SimulatedSurroundings): MemoryStore => {
   };
 };
 
+const agentIn = (store: MemoryStore) =>
+  defineAgent({
+    name: "clerk",
+    model: scriptedModel("never asked"),
+    tools: deferredTools([
+      defineTool({ name: "look", description: "Looks.", parameters: order, effect: "none", execute: () => "seen" }),
+    ]),
+    plugins: [
+      guard({ toolResult: ({ text }) => (text.includes("e") ? { rewrite: text.replaceAll("e", "3") } : undefined) }),
+      workspace(artifactFiles()),
+      todos(),
+      notes({ scope: "agent" }),
+      memory({ store, scope: "agent" }),
+    ],
+  });
+
 test("agents with the kit survive crashes at any point", async () => {
-  const agentIn = (store: MemoryStore) =>
-    defineAgent({
-      name: "clerk",
-      model: scriptedModel("never asked"),
-      tools: deferredTools([
-        defineTool({ name: "look", description: "Looks.", parameters: order, effect: "none", execute: () => "seen" }),
-      ]),
-      plugins: [
-        guard({ toolResult: ({ text }) => (text.includes("e") ? { rewrite: text.replaceAll("e", "3") } : undefined) }),
-        workspace(artifactFiles()),
-        todos(),
-        notes({ scope: "agent" }),
-        memory({ store, scope: "agent" }),
-      ],
-    });
   const report = await simulate({ world: countedStore, agent: agentIn }, { programs: 4 });
   expect(report.faults).toEqual([]);
   expect(report.deaths).toBeGreaterThan(0);

@@ -57,7 +57,7 @@ describe("the jail of folder()", () => {
     expect(readdirSync(root)).toEqual(["file"]);
   });
 
-  test("a pipe, a device and a folder are no files; a pipe without a writer holds nobody up", async () => {
+  test("a pipe, a device and a folder are no files; a pipe without a writer does not block", async () => {
     const root = emptyFolder();
     spawnSync("mkfifo", [join(root, "pipe")]);
     symlinkSync("/dev/zero", join(root, "zero"));
