@@ -68,7 +68,7 @@ interface Scene {
 
 const told = (event: TroupeEvent) =>
   event.type.startsWith("tool.") && "name" in event
-    ? [`${event.type} ${event.name}${"outcome" in event ? ` ${String(event.outcome)}` : ""}`]
+    ? [`${event.type} ${event.name}${"outcome" in event ? ` ${event.outcome}` : ""}`]
     : [];
 
 /** What a person and a program see of the calls. */
