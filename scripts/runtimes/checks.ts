@@ -131,6 +131,16 @@ async function isAlive(pid: number): Promise<boolean> {
   return true;
 }
 
+/** The first message of the feed of the page: over a WebSocket, as the page asks for it. */
+function firstOfFeed(page: URL, run: string): Promise<string> {
+  const socket = new WebSocket(`ws://${page.host}/feed`, ["troupe.feed.v1", `bearer.${page.hash.slice("#token=".length)}`]);
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  socket.addEventListener("open", () => socket.send(JSON.stringify({ type: "watch", run, after: 0, credit: 8 })));
+  socket.addEventListener("message", ({ data }) => resolve(String(data)));
+  socket.addEventListener("close", ({ code, reason }) => reject(new Error(`the feed was closed: ${code} ${reason}`)));
+  return promise.finally(() => socket.close());
+}
+
 const inspected = /http:\/\/127\.0\.0\.1:\d+\S*/;
 
 export const checks: readonly Check[] = [
@@ -252,7 +262,7 @@ export const checks: readonly Check[] = [
   },
   {
     title: "`troupe run FILE.ts`",
-    fails: { node: /Node 22\.13\.\d+ runs TypeScript only with a flag: set NODE_OPTIONS=--experimental-strip-types/ },
+    fails: { node: /Node 22\.\d+\.\d+ runs TypeScript only with a flag: set NODE_OPTIONS=--experimental-strip-types/ },
     run: async (context) => {
       const text: string =
         'import { defineAgent, offlineModel } from "troupe";\nexport default defineAgent({ name: "clerk" as string, model: offlineModel() });\n';
@@ -300,12 +310,14 @@ export const checks: readonly Check[] = [
   {
     title: "`troupe inspect`: the page and its data",
     run: async (context) => {
-      await troupe(context, ["run", program(context, "clerk.js"), "The key hangs outside. Where is the key?"]);
+      const task = "The key hangs outside. Where is the key?";
+      await troupe(context, ["run", program(context, "clerk.js"), task, "--agent-id", "run-1"]);
       const inspecting = started(context, ["inspect", "--port", "0"]);
       const [url] = await inspecting.seen(inspected);
       const page = await fetch(url);
       assert.equal(page.status, 200);
       assert.match(await page.text(), /<html/);
+      assert.match(await firstOfFeed(new URL(url), "run-1"), /"rows"|"type"/);
       const { code, output } = await inspecting.end("SIGTERM");
       assert.ok(code === 0 || code === 130 || code === 143, output);
     },
