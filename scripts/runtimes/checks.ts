@@ -133,7 +133,10 @@ async function isAlive(pid: number): Promise<boolean> {
 
 /** The first message of the feed of the page: over a WebSocket, as the page asks for it. */
 function firstOfFeed(page: URL, run: string): Promise<string> {
-  const socket = new WebSocket(`ws://${page.host}/feed`, ["troupe.feed.v1", `bearer.${page.hash.slice("#token=".length)}`]);
+  const socket = new WebSocket(`ws://${page.host}/feed`, [
+    "troupe.feed.v1",
+    `bearer.${page.hash.slice("#token=".length)}`,
+  ]);
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   socket.addEventListener("open", () => socket.send(JSON.stringify({ type: "watch", run, after: 0, credit: 8 })));
   socket.addEventListener("message", ({ data }) => resolve(String(data)));

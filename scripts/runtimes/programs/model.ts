@@ -43,10 +43,10 @@ await agent.start();
 const turn = agent.executeTurn("Where is the key?");
 let deltas = 0;
 for await (const { type } of turn) if (type === "text.delta") deltas += 1;
-const { text, tokens } = await turn.result;
+const { text } = await turn.result;
 await agent.runtime.shutdown();
 server.closeAllConnections();
 server.close();
 process.stdout.write(
-  JSON.stringify({ text, tokens, isStreamed: deltas > 0, requests: requested.length, proxied: [...new Set(proxied)] }),
+  JSON.stringify({ text, isStreamed: deltas > 0, requests: requested.length, proxied: [...new Set(proxied)] }),
 );

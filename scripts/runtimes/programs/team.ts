@@ -55,14 +55,13 @@ if (rest.status === "waiting" && rest.reason === "request") {
     await agent.decide(requestId, { verdict: "approved", argumentsHash });
   }
 }
-const { text, stopReason, stoppedBy } = await turn.result;
+const { text, stopReason } = await turn.result;
 const tree = await stores.exportTree("default", "weather");
 await runtime.shutdown();
 process.stdout.write(
   JSON.stringify({
     text,
     stopReason,
-    stoppedBy,
     entries: tree?.rows.flatMap(({ entries }) => entries.map(({ type }) => type)).toSorted(),
     accounts: tree?.accounts.map(({ used }) => `${used.tokens} tokens, ${used.steps} steps`).toSorted(),
   }),
