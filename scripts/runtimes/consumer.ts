@@ -11,15 +11,16 @@ async function must(purpose: string, command: string, words: readonly string[], 
   if (!ok) throw new Error(`${purpose}:\n${output}`);
 }
 
+function installedVersion(name: string): string {
+  const file = join(repositoryRoot, "node_modules", name, "package.json");
+  return (JSON.parse(readFileSync(file, "utf8")) as Manifest).version;
+}
+
 /** The optional packages as this repository has them. */
 function optionalPackages({ peerDependencies = {} }: Manifest): string[] {
-  const versionOf = (name: string): string => {
-    const file = join(repositoryRoot, "node_modules", name, "package.json");
-    return (JSON.parse(readFileSync(file, "utf8")) as Manifest).version;
-  };
   return Object.keys(peerDependencies)
     .filter((name) => name !== "vitest")
-    .map((name) => `${name}@${versionOf(name)}`);
+    .map((name) => `${name}@${installedVersion(name)}`);
 }
 
 /**

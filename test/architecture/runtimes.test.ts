@@ -22,6 +22,8 @@ test("names the versions that CI checks", () => {
   }
 });
 
+const shown = (cell = ""): string => (cell === "works" || cell === "–" ? cell : "lacks");
+
 describe.each(checks)("$title", ({ title, on, fails }) => {
   const [, node22, node24, ...others] = rows.find(([name]) => name === title) ?? [];
 
@@ -30,7 +32,6 @@ describe.each(checks)("$title", ({ title, on, fails }) => {
       if (on?.includes(name) === false) return "–";
       return fails?.[name] === undefined ? "works" : "lacks";
     };
-    const shown = (cell = ""): string => (cell === "works" || cell === "–" ? cell : "lacks");
     expect(shown(node22)).toBe(expected("node"));
     expect(shown(node24)).toBe(on?.includes("node") === false ? "–" : "works");
     expect(others.map(shown)).toEqual([expected("bun"), expected("deno")]);
