@@ -42,15 +42,13 @@ const reader = defineAgent({
     return { text: `read ${question}`, ...(hangsAt("in a subagent") && { delayUntil: reached() }) };
   }),
 });
+const call = (name: string, given: Readonly<Record<string, string>>) => ({ toolCalls: [{ name, arguments: given }] });
 const till = defineAgent({
   name: "till",
   tools: [payTool, queuedPay, subagent(reader, { budget: { maxTokens: 5_000 } })],
   budget: { maxTokens: 50_000, maxSteps: 9 },
   model: scriptedModel(({ messages }) => {
     const results = messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content));
-    const call = (name: string, given: Readonly<Record<string, string>>) => ({
-      toolCalls: [{ name, arguments: given }],
-    });
     if (results.length === 0) return call(scene === "in a queued tool" ? "queued_pay" : "pay", { to: "Ann" });
     const hangs = hangsAt("after the tool") || hangsAt("in a queued tool");
     if (results.length === 1)

@@ -26,7 +26,7 @@ const pay = defineTool({
   },
 });
 
-export default defineAgent({
+export const agent = defineAgent({
   name: "slow",
   tools: [pay],
   model: scriptedModel(({ messages }) => {
