@@ -34,7 +34,7 @@ export class ChatSession {
   /** Lines that were typed while no turn was open and none was asked for: they never answer a question that is asked later. */
   readonly #early: string[] = [];
   #isAsking = false;
-  #isLeaving = false;
+  readonly #leaving = new AbortController();
   /** Whether another process continues the conversation. */
   #isSuspended = false;
   #failure: ExitCode | undefined;
@@ -87,9 +87,10 @@ export class ChatSession {
       this.#greet();
       if (isKnown) await this.#guarded(() => this.#agent.comeBack(), { isFatal: true });
       else for (const message of link?.start.unsent ?? []) await this.#guarded(() => this.#agent.send(message));
-      while (!this.#isLeaving && !this.#isSuspended) {
+      while (!this.#leaving.signal.aborted && !this.#isSuspended) {
         const early = this.#early.shift();
-        const read = early === undefined ? await this.#input.next("> ") : { line: early };
+        const read =
+          early === undefined ? await this.#input.next("> ", { signal: this.#leaving.signal }) : { line: early };
         if (typeof read !== "object") break;
         onTyped();
         await this.#guarded(() => this.#take(read.line));
@@ -196,7 +197,7 @@ export class ChatSession {
       case "abort":
         return await this.#agent.abort();
       case "exit":
-        this.#isLeaving = true;
+        this.#leaving.abort();
         // Running work is first paused at a safe point. A turn that only waits for this person is left unchanged.
         return this.#agent.open?.state === "running" && !this.#isAsking ? await this.#agent.pause() : undefined;
       default:
@@ -228,7 +229,7 @@ export class ChatSession {
   /** Reads the next line that is not a command of the chat. */
   async #reply(prompt: string, options: NextOptions = {}): Promise<LineRead> {
     for (;;) {
-      const read = this.#isLeaving ? "ended" : await this.#input.next(prompt, options);
+      const read = this.#leaving.signal.aborted ? "ended" : await this.#input.next(prompt, options);
       if (typeof read !== "object") return read;
       this.#setup.onTyped();
       const typed = chatLineOf(read.line);

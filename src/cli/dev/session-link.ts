@@ -28,7 +28,8 @@ export class SessionLink {
   readonly #files = new Set<string>();
   readonly #drained = Promise.withResolvers<undefined>();
   #isSuspended = false;
-  #reader: ((read: LineRead) => void) | undefined;
+  /** The one that came last gets the next line. */
+  readonly #readers: ((read: LineRead) => void)[] = [];
   /** Lines that arrived after their reader was gone. */
   readonly #lines: LineRead[] = [];
 
@@ -129,17 +130,19 @@ export class SessionLink {
         const { promise, resolve } = Promise.withResolvers<LineRead>();
         const onAbort = (): void => resolve("aborted");
         signal?.addEventListener("abort", onAbort, { once: true });
-        this.#reader = resolve;
+        this.#readers.push(resolve);
         this.#send({ type: "next" });
         const read = await promise;
-        this.#reader = undefined;
+        this.#remove(resolve);
         signal?.removeEventListener("abort", onAbort);
         return echoed(read);
       },
       write: (text) => void output.write(text),
       draft: () => "",
       restore: () => undefined,
-      close: () => this.#reader?.("ended"),
+      close: () => {
+        for (const reader of this.#readers) reader("ended");
+      },
     };
   }
 
@@ -152,10 +155,17 @@ export class SessionLink {
   }
 
   #read(read: LineRead): void {
-    const reader = this.#reader;
-    this.#reader = undefined;
-    if (reader === undefined) this.#lines.push(read);
-    else reader(read);
+    const reader = this.#readers.at(-1);
+    if (reader === undefined) return void this.#lines.push(read);
+    this.#remove(reader);
+    reader(read);
+    // One line was sent for all that have asked.
+    if (this.#readers.length > 0) this.#send({ type: "next" });
+  }
+
+  #remove(reader: (read: LineRead) => void): void {
+    const index = this.#readers.indexOf(reader);
+    if (index >= 0) this.#readers.splice(index, 1);
   }
 
   #sendDraft(text: string): void {

@@ -64,6 +64,18 @@ describe("lines of a terminal", () => {
     after.lines.close();
   });
 
+  test("are for the caller that came last, and then for the one before it", async () => {
+    const { input, lines, written } = opened(true);
+    const message = lines.next("> ");
+    const reply = lines.next("Approve? ");
+    input.write("y\r");
+    expect(await reply).toEqual({ line: "y" });
+    expect(written()).toMatch(/> [^]*Approve\? [^]*> /);
+    input.write("Hello\r");
+    expect(await message).toEqual({ line: "Hello" });
+    lines.close();
+  });
+
   test("keep what was typed before their prompt", async () => {
     const { input, lines } = opened(true);
     input.write("before ");
