@@ -328,11 +328,7 @@ async function addToAccount(core: RuntimeCore, accountId: string, given: Account
     throw new InvalidInputError(`${where} names no amount; add at least one, for instance { maxCost: 5 }`);
   core.assertOpen();
   const moment = { now: core.clock.now(), steady: core.clock.elapsed() };
-  const account = await core.stores.outer.raise(core.tenant, id, more, moment);
-  if (account) return account;
-  throw new NotFoundError(
-    `there is no account "${id}"; an account above the roots has the id tenant:perDay or owner:perDay:OWNER, and exists from the first call that was charged to it`,
-  );
+  return (await addToOuter(core.stores.outer, { tenant: core.tenant, accountId: id, more }, moment)).account;
 }
 
 function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {

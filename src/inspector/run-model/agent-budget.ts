@@ -1,4 +1,4 @@
-import { activeMsAt, activeUntil, agentAccountId, amountOfLimit, type LimitName } from "../../budget/index.ts";
+import { activeUntil, agentAccountId, forecastsOf, type LimitName } from "../../budget/index.ts";
 import type { AccountAt } from "./account-at.ts";
 import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
 import type { RunAgent } from "./run-log.ts";
@@ -72,8 +72,8 @@ export interface Forecast {
 }
 
 /**
- * When the limit will be reached at the account's rate so far, per working time. `undefined` if the limit is reached
- * already or no rate is known because nothing was used or no agent of the account works.
+ * When the limit will be reached at the account's rate so far. `undefined` if it is reached already, or no rate is known because nothing
+ * was used.
  */
 export function forecastOf({ account, limit, used, max }: BindingLimit, time: number): Forecast | undefined {
   if (account.closedAt !== null || used >= max) return undefined;
@@ -82,8 +82,6 @@ export function forecastOf({ account, limit, used, max }: BindingLimit, time: nu
     const at = activeUntil(account);
     return at === undefined ? undefined : { at, isEstimate: false };
   }
-  const activeMs = activeMsAt(account, time);
-  const settled = account.used[amountOfLimit[limit]];
-  if (account.activeSince === null || activeMs <= 0 || settled <= 0) return undefined;
-  return { at: time + ((max - settled) * activeMs) / settled, isEstimate: true };
+  const at = forecastsOf(account, time).find((one) => one.limit === limit)?.metAt;
+  return typeof at === "number" ? { at, isEstimate: true } : undefined;
 }

@@ -57,13 +57,15 @@ export async function commitCharged(
 }
 
 /** The outcome with the warnings of the accounts above, and the agents of other trees that were woken. */
-function withAnswers(outcome: CommitOutcome, { warnings, woken }: OuterAnswers): CommitOutcome {
-  if (outcome.type === "stale" || (warnings.length === 0 && woken.length === 0)) return outcome;
+function withAnswers(outcome: CommitOutcome, { warnings, accounts, woken }: OuterAnswers): CommitOutcome {
+  if (outcome.type === "stale") return outcome;
   // The events of an agent must not show what other owners have spent.
-  const shown = warnings.filter(({ accountId }) => outerPartsOf(accountId)?.scope !== "tenant");
+  const isOwners = (accountId: string): boolean => outerPartsOf(accountId)?.scope === "owner";
+  const above = accounts.filter(({ id }) => isOwners(id));
   return {
     ...outcome,
-    warnings: [...outcome.warnings, ...shown],
+    ...(above.length === 0 ? {} : { above }),
+    warnings: [...outcome.warnings, ...warnings.filter(({ accountId }) => isOwners(accountId))],
     posted: [...new Set([...outcome.posted, ...woken])],
   };
 }
