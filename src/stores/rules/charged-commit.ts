@@ -137,13 +137,8 @@ export class OuterStores implements OuterAccounts {
   async tidy(tenant: string, moment: Moment): Promise<readonly string[]> {
     const posted: string[] = [];
     const { tables } = this.#database;
-    for (let after: string | undefined; ; ) {
-      const holds = await this.#rows(tenant, "hold", after, PAGE);
-      for (const hold of holds) {
-        if (hold.at + EXAMINED_AFTER_MS <= moment.now) posted.push(...(await this.#examine(tenant, hold, moment)));
-      }
-      after = holds.at(-1)?.id;
-      if (holds.length < PAGE || after === undefined) break;
+    for await (const hold of this.#holds(tenant)) {
+      if (hold.at + EXAMINED_AFTER_MS <= moment.now) posted.push(...(await this.#examine(tenant, hold, moment)));
     }
     const waiting = await this.#database.read(() => tables.outerIds(tenant, "waiters", undefined, PAGE));
     for (const id of waiting) {
@@ -152,8 +147,40 @@ export class OuterStores implements OuterAccounts {
     return posted;
   }
 
+  async forget(tenant: string, ownerId: string, moment: Moment): Promise<boolean> {
+    const { tables } = this.#database;
+    const own = (await this.of(tenant, ownerId)).filter(({ outer }) => outer?.scope === "owner").map(({ id }) => id);
+    if (own.length === 0) return true;
+    for await (const hold of this.#holds(tenant)) {
+      if (!hold.accountIds.some((id) => own.includes(id))) continue;
+      if (hold.isApart === true || (await this.#isStored(tenant, hold.agentId))) return false;
+      await this.#change(tenant, moment, () => settleInFull(tables, tenant, hold.id, moment));
+    }
+    await this.#database.write(() => {
+      for (const id of own) {
+        tables.removeOuterRow(tenant, "account", id);
+        tables.removeOuterRow(tenant, "waiters", id);
+      }
+    });
+    await this.#database.scrub?.();
+    return true;
+  }
+
   async wake(tenant: string, agentIds: readonly string[], moment: Moment): Promise<void> {
     for (const agentId of agentIds) await this.#database.write(() => this.#postAll(tenant, [agentId], moment));
+  }
+
+  async *#holds(tenant: string): AsyncGenerator<Hold> {
+    for (let after: string | undefined; ; ) {
+      const holds = await this.#rows(tenant, "hold", after, PAGE);
+      yield* holds;
+      after = holds.at(-1)?.id;
+      if (holds.length < PAGE || after === undefined) return;
+    }
+  }
+
+  async #isStored(tenant: string, agentId: string): Promise<boolean> {
+    return (await this.#database.read(() => this.#database.tables.agent({ tenant, agentId }))) !== undefined;
   }
 
   /** Ends a hold if its batch was not applied and never will be, or if its call was settled in the tree. */
@@ -164,9 +191,9 @@ export class OuterStores implements OuterAccounts {
   ): Promise<readonly string[]> {
     const { tables } = this.#database;
     const key = { tenant, agentId };
-    const isStored = isApart !== true && (await this.#database.read(() => tables.agent(key))) !== undefined;
-    if (!isStored) {
-      const process = processId === null ? undefined : await this.#database.read(() => tables.process(processId));
+    if (isApart === true || !(await this.#isStored(tenant, agentId))) {
+      const owner = isApart === true ? processId : null;
+      const process = owner === null ? undefined : await this.#database.read(() => tables.process(owner));
       if (process && moment.steady - process.heartbeatAt <= SILENT_MS) return [];
       // The tree was deleted, or was in the memory of a process that is gone.
       return await this.#change(tenant, moment, () => settleInFull(tables, tenant, id, moment));
