@@ -12,7 +12,7 @@ import {
   shownAccount,
   turnFlagsOf,
 } from "../budget/index.ts";
-import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
+import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import {
   type AgentKey,
@@ -24,7 +24,7 @@ import {
   statusOf,
   type TroupeEvent,
 } from "../state/index.ts";
-import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
+import { addToOuter, type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import type { AlarmSource } from "./core/alarms.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";

@@ -43,8 +43,9 @@ export function concernsOuter(batch: Batch): boolean {
 export function chargeOuter(tables: Tables, batch: Batch, moment: Moment): OuterAnswers {
   const { key, above = [], moves } = batch;
   const { ledger, woken } = ledgerOf(tables, key.tenant, { id: batch.id, agentId: key.agentId }, moment);
-  for (const move of moves) if (move.type === "settle") settleHold(tables, ledger, batch, move.settlement);
+  // Windows renew first: a call counts in the window in which it is settled.
   const accountId = openAll(ledger, above, moment.now);
+  for (const move of moves) if (move.type === "settle") settleHold(tables, ledger, batch, move.settlement);
   for (const { accountId: raisedId, limits, requestId } of raisesOf(batch)) {
     const account = ledger.account(raisedId);
     if (account) ledger.put(withMore(account, limits, { now: moment.now, requestId }));

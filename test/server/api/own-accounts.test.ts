@@ -88,3 +88,27 @@ test("a caller never grants more of the tenant's budget, whatever the rule, and 
     expect((await ask(place, { body: { verdict: "rejected" } })).status).toBe(200);
   }
 });
+
+test("an amount that is none is refused, and the request stays open", async () => {
+  const usage = { inputTokens: 20, outputTokens: 20 };
+  const miser = defineAgent({
+    name: "miser",
+    model: scriptedModel(() => ({ text: "Done.", usage })),
+    maxOutputTokens: 300,
+    budget: { maxTokens: 10, askAtLimit: true },
+  });
+  const { ask, runtime } = await served({ agents: [miser], mayDecide: () => true });
+  const created = await ask("POST /api/agents", { body: { definition: "miser" } });
+  const { agentId } = (await created.json()) as { agentId: string };
+  await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+  const [request] = await runtime.requests();
+  const place = `POST /api/requests/${request?.requestId.replace("#", ".") ?? ""}`;
+  for (const add of [-1, 0, 0.5, 1e16, Number.MAX_VALUE, "5", null, [5], {}, true]) {
+    const answer = await ask(place, { body: { verdict: "edited", arguments: { add } } });
+    expect(answer.status, JSON.stringify(add)).toBe(400);
+  }
+  for (const args of [{}, { add: 5, limit: "maxSteps" }, { add: 5, accountId: "tenant:total" }, { add: 5, more: 1 }]) {
+    expect((await ask(place, { body: { verdict: "edited", arguments: args } })).status).toBe(400);
+  }
+  expect(await runtime.requests()).toEqual([request]);
+});
