@@ -1,7 +1,10 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Account } from "../../src/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { type SeededRandom, seededRandom } from "../../src/testing/simulation/seeded-random.ts";
-import { type AccountOrders, ownerOf } from "../accounts/spender.ts";
+import { type AccountOrders, ownerOf } from "../accounts/orders.ts";
 import type { FaultPointName } from "../fault-point-names.ts";
 import { type Ground, withGround } from "../ground.ts";
 import { runProcess } from "../processes.ts";
@@ -12,11 +15,13 @@ const ROUNDS = 40;
 const SHORT_ROUNDS = 1;
 /** Processes that spend at once, all of which die in the middle. */
 const SPENDERS = 3;
-const AGENTS_PER_SPENDER = 2;
 const OWNERS = ["ada", "bob"] as const;
 const TENANT = "default";
 /** Longest life of a process, in milliseconds; a turn that has not ended then is stuck. */
 const LIMIT_MS = 120_000;
+/** Between two looks at the accounts while processes spend, in milliseconds. */
+const WATCH_MS = 5;
+const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
 /** Around the reservation above the root, the commit, the call, and the settlement. */
 const places = [
@@ -73,11 +78,10 @@ async function runRounds(
 
 async function playRound(ground: Ground, name: string, random: SeededRandom): Promise<Round> {
   const store = ground.locationOf(name);
-  // Both limits refuse calls: the demand of an owner is about 2,900 tokens.
-  const limits = { ownerTokens: random.between(900, 3_500), tenantTokens: random.between(1_500, 6_500) };
-  const agentIds = Array.from({ length: SPENDERS }, (_, spender) =>
-    Array.from({ length: AGENTS_PER_SPENDER }, (_none, index) => `${OWNERS[index % OWNERS.length]}-${spender}`),
-  );
+  // Both limits refuse calls: the demand of an owner is 1,440 tokens.
+  const limits = { ownerTokens: random.between(700, 2_000), tenantTokens: random.between(1_200, 4_000) };
+  // Each process has one agent of each owner.
+  const agentIds = Array.from({ length: SPENDERS }, (_, spender) => OWNERS.map((owner) => `${owner}-${spender}`));
   const faults = agentIds.map(() => `${random.pick([...places])}:${random.between(1, 6)}`);
   const stores = storesAt(store);
   const watch = watchAccounts(stores);
@@ -105,7 +109,7 @@ async function playRound(ground: Ground, name: string, random: SeededRandom): Pr
 
 async function spend(orders: AccountOrders, fault: string) {
   const end = await runProcess("accounts/spender.ts", [JSON.stringify(orders)], {
-    environment: { TROUPE_FAULT: fault },
+    environment: { TROUPE_FAULT: fault, NODE_COMPILE_CACHE: compileCache },
     limitMs: LIMIT_MS,
   });
   const struck = fault !== "" && end.signal === "SIGKILL" && !end.timedOut;
@@ -122,7 +126,7 @@ function watchAccounts(stores: Stores) {
   const watching = (async (): Promise<void> => {
     while (!stopped.signal.aborted) {
       for (const account of await stores.outer.list(TENANT)) for (const text of overLimit(account)) over.add(text);
-      await new Promise((resolve) => setImmediate(resolve));
+      await delay(WATCH_MS);
     }
   })();
   return {

@@ -73,7 +73,7 @@ export interface Forecast {
 
 /**
  * When the limit will be reached at the account's rate so far. `undefined` if it is reached already, or no rate is known because nothing
- * was used.
+ * was used or no agent of the account works.
  */
 export function forecastOf({ account, limit, used, max }: BindingLimit, time: number): Forecast | undefined {
   if (account.closedAt !== null || used >= max) return undefined;
@@ -82,6 +82,7 @@ export function forecastOf({ account, limit, used, max }: BindingLimit, time: nu
     const at = activeUntil(account);
     return at === undefined ? undefined : { at, isEstimate: false };
   }
+  if (account.activeSince === null) return undefined;
   const at = forecastsOf(account, time).find((one) => one.limit === limit)?.metAt;
   return typeof at === "number" ? { at, isEstimate: true } : undefined;
 }
