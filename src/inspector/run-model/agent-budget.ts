@@ -1,4 +1,4 @@
-import { activeUntil, agentAccountId, forecastsOf, type LimitName } from "../../budget/index.ts";
+import { type Account, activeUntil, agentAccountId, forecastsOf, type LimitName } from "../../budget/index.ts";
 import type { AccountAt } from "./account-at.ts";
 import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
 import type { RunAgent } from "./run-log.ts";
@@ -83,6 +83,11 @@ export function forecastOf({ account, limit, used, max }: BindingLimit, time: nu
     return at === undefined ? undefined : { at, isEstimate: false };
   }
   if (account.activeSince === null) return undefined;
-  const at = forecastsOf(account, time).find((one) => one.limit === limit)?.metAt;
-  return typeof at === "number" ? { at, isEstimate: true } : undefined;
+  const at = metAt(account, limit, time);
+  return at === null ? undefined : { at, isEstimate: true };
+}
+
+/** When a limit of an account will be met, as `troupe forecast` computes it; `null` if not before it renews, or never at its rate. */
+export function metAt(account: Account, limit: LimitName, time: number): number | null {
+  return forecastsOf(account, time).find((one) => one.limit === limit)?.metAt ?? null;
 }

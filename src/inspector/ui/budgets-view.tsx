@@ -1,9 +1,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { forecastsOf } from "../../budget/index.ts";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { aboveName, type AccountAt, scopeOf } from "../run-model/account-at.ts";
-import { payingAccounts, usesOf } from "../run-model/agent-budget.ts";
+import { metAt, payingAccounts, usesOf } from "../run-model/agent-budget.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import { AccountDetail } from "./account-detail.tsx";
 import { AgentBudgets } from "./agent-budgets.tsx";
@@ -105,7 +104,7 @@ function AccountsAbove({
       {accounts.map((account) => {
         const [use] = limitUses(account, run.time);
         const renewsAt = account.outer?.endsAt ?? null;
-        const metAt = forecastsOf(account, run.time).find(({ limit }) => limit === use?.limit)?.metAt ?? null;
+        const at = use ? metAt(account, use.limit, run.time) : null;
         return (
           <p key={account.id}>
             <b>{oneLine(aboveName(account.id), 80)}</b>{" "}
@@ -120,7 +119,7 @@ function AccountsAbove({
             <span class="figures quiet">
               {account.reserved.tokens > 0 && `${compact(account.reserved.tokens)} tokens reserved, `}
               {renewsAt === null ? "never renews" : `renews ${dateTime(renewsAt)}`}
-              {metAt !== null && `, est. met ${dateTime(metAt)}`}
+              {at !== null && `, est. met ${dateTime(at)}`}
             </span>
           </p>
         );

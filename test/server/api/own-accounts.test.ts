@@ -54,7 +54,7 @@ test("a caller grants no more budget to its own agent, unless a rule allows it",
   }
 });
 
-test("a caller never grants more of the tenant's budget, whatever the rule, and learns none of its figures", async () => {
+test("a caller never grants more of the tenant's budget, also under a rule that allows it, and learns none of its figures", async () => {
   const usage = { inputTokens: 20, outputTokens: 20 };
   const miser = defineAgent({
     name: "miser",
