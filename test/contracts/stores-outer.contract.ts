@@ -139,6 +139,22 @@ export function outerContract(subject: () => Stores): void {
     expect(await accountsOf(subject())).toMatchObject(once);
   });
 
+  test("a settlement of a former owner counts above at most once, and never more than was reserved", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const above = [owners({ maxTokens: 10_000 })];
+    const reservation = reservationIn(await a.commit({ entries: [call(a, 500)], above }));
+    const settlement: Settlement = { reservation, tokens: 90, costMicros: 0, usage: null, unconfirmed: false };
+    const moves = [{ type: "settle", settlement }] as const;
+    // Another process owns the agent by now, and settles the call in full.
+    const late = { ...a.batch({ entries: [note("late")], moves, above }), epoch: 99 };
+    expect(await subject().commit([late], NOW)).toMatchObject([{ type: "stale" }]);
+    await a.commit({ ...settled(reservation, { tokens: 500, unconfirmed: true }), above });
+    const { used, reserved } = (await accountsOf(subject()))["owner:perDay:ada"] ?? {};
+    expect(reserved).toEqual({ tokens: 0, costMicros: 0 });
+    // Redis settles above before it can know of the new owner; then what the provider reported counts.
+    expect([90, 500]).toContain(used?.tokens);
+  });
+
   test("a later window starts with nothing used, an earlier one does not come back, and calls in flight count where they end", async () => {
     const [a] = (await opened(subject(), "a")) as [Owner];
     const limits = { maxTokens: 1_000 };

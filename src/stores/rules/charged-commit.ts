@@ -25,7 +25,7 @@ import {
   settleOuter,
 } from "./outer-accounts.ts";
 import type { HoldEnd, OuterAnswers } from "./outer-answers.ts";
-import type { CommitOutcome } from "./outcomes.ts";
+import type { CommitOutcome, Stale } from "./outcomes.ts";
 import type { OuterAccounts } from "./ports.ts";
 import type { Database, OuterKind, OuterRows } from "./tables.ts";
 
@@ -70,6 +70,16 @@ function withAnswers(outcome: CommitOutcome, { warnings, accounts, woken }: Oute
   };
 }
 
+/** Undoes the work of a transaction whose batch is stale. */
+class StaleBatch extends Error {
+  readonly outcome: Stale;
+
+  constructor(outcome: Stale) {
+    super("the batch is stale");
+    this.outcome = outcome;
+  }
+}
+
 /** The accounts above the roots in a database. Owns: nothing; all state is in the rows. */
 export class OuterStores implements OuterAccounts {
   readonly #database: Database;
@@ -78,12 +88,22 @@ export class OuterStores implements OuterAccounts {
     this.#database = database;
   }
 
-  /** Charges and commits in one transaction. */
-  commitTogether(batch: Batch, moment: Moment): CommitOutcome {
+  /** Charges and commits in one transaction. A stale batch charges nothing: its calls are settled by the agent's next owner. */
+  async commitTogether(batch: Batch, moment: Moment): Promise<CommitOutcome> {
+    try {
+      return await this.#database.write(() => this.#chargeAndCommit(batch, moment));
+    } catch (error) {
+      if (error instanceof StaleBatch) return error.outcome;
+      throw error;
+    }
+  }
+
+  #chargeAndCommit(batch: Batch, moment: Moment): CommitOutcome {
     const { tables } = this.#database;
     const { tenant } = batch.key;
     const answers = chargeOuter(tables, batch, moment);
     const outcome = commitBatch(tables, batch, moment, answers);
+    if (outcome.type === "stale") throw new StaleBatch(outcome);
     const woken = [...answers.woken, ...endHolds(tables, tenant, endedHolds(answers, outcome), moment)];
     this.#postAll(tenant, woken, moment);
     return withAnswers(outcome, { ...answers, woken });
