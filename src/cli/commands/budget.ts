@@ -169,17 +169,9 @@ function rowsOf(account: Account, now: number): string[][] {
   const renewal = renewalText(outer?.endsAt ?? null, now);
   const limits = forecastsOf(account, now);
   if (limits.length === 0) {
-    const amount = (value: number): string => usedText("maxTokens", value, 0);
+    const [used, reserved] = [account.used.tokens, account.reserved.tokens];
     return [
-      [
-        name,
-        "none",
-        `${amount(account.used.tokens)} tokens`,
-        amount(account.reserved.tokens),
-        "-",
-        renewal,
-        oneLine(id),
-      ],
+      [name, "none", amountText("maxTokens", used), usedText("maxTokens", reserved, 0), "-", renewal, oneLine(id)],
     ];
   }
   return limits.map(({ limit, used, reserved, max }) => {

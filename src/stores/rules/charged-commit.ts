@@ -56,11 +56,14 @@ export async function commitCharged(
   return withAnswers(outcome, answers);
 }
 
+function isOwners(accountId: string): boolean {
+  return outerPartsOf(accountId)?.scope === "owner";
+}
+
 /** The outcome with the warnings of the accounts above, and the agents of other trees that were woken. */
 function withAnswers(outcome: CommitOutcome, { warnings, accounts, woken }: OuterAnswers): CommitOutcome {
   if (outcome.type === "stale") return outcome;
   // The events of an agent must not show what other owners have spent.
-  const isOwners = (accountId: string): boolean => outerPartsOf(accountId)?.scope === "owner";
   const above = accounts.filter(({ id }) => isOwners(id));
   return {
     ...outcome,
