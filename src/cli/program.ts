@@ -226,11 +226,15 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
   const budget = program
     .command("budget")
-    .description("Change limits of an agent's whole lifetime, or add to an account above the agents.")
-    .argument("<agentId>", "its id or its prefix, or an account such as owner:perDay:ada");
-  addStoreOptions(addBudgetChangeOptions(budget))
+    .description(
+      "List the accounts of owners and of the tenant, add to one of them, or change limits of an agent's whole lifetime.",
+    )
+    .argument("[agentId]", "its id or its prefix, or an account such as owner:perDay:ada (default: list the accounts)");
+  addStoreOptions(addPageOptions(addBudgetChangeOptions(budget), "accounts"))
+    .option("--owner <id>", "list only the accounts of this owner and of the tenant", nonEmpty)
+    .option("--json", "print each account as a line of JSON")
     .addHelpText("after", helpTexts.budget)
-    .action(async (agentId: string, options: SetBudgetOptions) => {
+    .action(async (agentId: string | undefined, options: SetBudgetOptions) => {
       const { budgetCommand } = await import("./commands/budget.ts");
       done(await budgetCommand(context, agentId, options));
     });

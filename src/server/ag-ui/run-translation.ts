@@ -147,6 +147,7 @@ export class RunTranslation {
       case "tool.progress":
       case "artifact.saved":
       case "budget.changed":
+      case "budget.forecast":
       case "budget.warning":
       case "budget.exhausted":
       case "context.compacted":
