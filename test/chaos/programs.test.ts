@@ -72,6 +72,30 @@ it("a pause of a turn that the driver does not follow is ended, also if the next
   expect(await playProgram(program)).toEqual([]);
 });
 
+it("further inputs for running turns are taken in once, whatever dies or is restarted beside them", async () => {
+  const steered = (at: number, more: Partial<Program> = {}): Program => ({
+    ...small,
+    acts: [{ at, does: "steer" }],
+    hooks: [{ hook: "afterUserInput", step: 1, does: "nothing" }],
+    ...more,
+  });
+  for (const program of [
+    steered(1),
+    steered(1, { acts: ["restart", "steer"].map((does) => ({ at: 1, does: does as "restart" | "steer" })), hooks: [] }),
+    steered(2, { deaths: [{ point: "tool.effect", hit: 1 }] }),
+    // During the last model call, which another one follows.
+    steered(6, { turns: [...small.turns, ...small.turns.map((turn) => ({ ...turn, sent: "queue" as const }))] }),
+  ]) {
+    expect(await playProgram(program, { on: "memory", restores: true })).toEqual([]);
+  }
+});
+
+it("an input that is answered for and not taken in is found", async () => {
+  const lost = (stores: Stores): Stores => changing(stores, { steer: () => Promise.resolve({ status: "taken", turnId: "program#1", step: 1 } as never) });
+  const faults = await playProgram({ ...small, acts: [{ at: 1, does: "steer" }] }, { on: "memory", spoil: lost });
+  expect(faults.join()).toMatch(/the input steer-1 was answered with program#1|a command failed/);
+});
+
 /** Stores that change entries on their way to the disk, or from it. */
 function changing(stores: Stores, changed: Partial<Stores>): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
