@@ -171,7 +171,7 @@ async function steerOrStart(starting: Starting, said: News["said"]): Promise<Sta
 
 /** A repeated message has the same key, and so the same answer. */
 async function steer(starting: Starting, said: News["said"]): Promise<StartedRun> {
-  const { caller, agent, input } = starting;
+  const { caller, agent } = starting;
   const fresh = said.slice(await countOfOpening(starting, said));
   if (fresh.length === 0) return await lookOn(starting);
   const steers: SteeredMessage[] = [];

@@ -1,4 +1,5 @@
 // Another message for a running turn, with the official client.
+import { EventType } from "@ag-ui/core";
 import { createRuntime, textOf } from "troupe";
 import { agUiSurface } from "troupe/server";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -28,12 +29,14 @@ async function steer(thread: Thread, id: string, content: string, onSteer: () =>
   await thread.client.detachActiveRun();
   thread.client.addMessage({ id, role: "user", content });
   await thread.run(steering, (event) => {
-    if (event.type === "CUSTOM" && event.name === "troupe.steer") onSteer();
+    if (event.type === EventType.CUSTOM && event.name === "troupe.steer") onSteer();
   });
 }
 
 const steersOf = (thread: Thread): unknown[] =>
-  thread.events.flatMap((event) => (event.type === "CUSTOM" && event.name === "troupe.steer" ? [event.value] : []));
+  thread.events.flatMap((event) =>
+    event.type === EventType.CUSTOM && event.name === "troupe.steer" ? [event.value] : [],
+  );
 
 test("a message while a tool runs goes to the open turn, keeps the client's id, and is there after a reload", async () => {
   const { work, thread, inputs, runtime } = await workerServed();
@@ -70,8 +73,8 @@ test("the same message again, also under another run id, is given once", async (
   again.client.setMessages([...one.client.messages]);
   again.client.addMessage({ id: "note-1", role: "user", content: "use blue" });
   let count = 0;
-  const bothGiven = (event: { readonly type: string }): void => {
-    if (event.type === "MESSAGES_SNAPSHOT" && (count += 1) === 2) work.open();
+  const bothGiven = (event: { readonly type: EventType }): void => {
+    if (event.type === EventType.MESSAGES_SNAPSHOT && (count += 1) === 2) work.open();
   };
   one.client.addMessage({ id: "note-1", role: "user", content: "use blue" });
   await one.client.detachActiveRun();
