@@ -93,7 +93,7 @@ const misplacing = (stores: Stores): Stores =>
     },
   });
 
-it("further inputs for running turns are taken in once, whatever dies or is restarted beside them", async () => {
+it("further inputs for running turns are taken in once, also if processes die or agents restart beside them", async () => {
   for (const program of [
     withInput(1),
     withInput(1, {
