@@ -28,12 +28,11 @@ function unseenFaults(root: AgentEvidence, lines: Ended["lines"]): string[] {
   const inputs = entriesOf(root, "turn.steered");
   const grants = entriesOf(root, "model.requested");
   return linesOf(lines, "asked").flatMap(({ turnId, step, ids, promptHash }) => {
-    const grant = grants.findLast(
-      (entry) => entry.turnId === turnId && entry.step === step && entry.promptHash === promptHash,
-    );
-    // An earlier attempt of the step does not see an input that arrived during it.
+    const grant = grants.findLast((entry) => entry.turnId === turnId && entry.step === step);
+    // An attempt that failed need not have seen an input that arrived before its intent was committed; the answered one must.
+    if (grant?.promptHash !== promptHash) return [];
     const due = inputs.flatMap((entry) =>
-      entry.turnId === turnId && entry.step <= step && entry.seq < (grant?.seq ?? 0) ? [entry.messageId] : [],
+      entry.turnId === turnId && entry.step <= step && entry.seq < grant.seq ? [entry.messageId] : [],
     );
     const shown = ids.filter((id) => inputs.some((entry) => entry.turnId === turnId && entry.messageId === id));
     const where = `${turnId}:${step}`;
