@@ -81,6 +81,17 @@ On a terminal the name and the template are asked for if they are missing; elsew
 The project is written to a new or empty folder, completely or not at all. Nothing is installed.
 `;
 
+export const schema = `
+Examples:
+  $ npx troupe schema
+  $ npx troupe schema mcp-config > mcp.schema.json
+  $ npx troupe schema --out .vscode/schemas
+  $ npx troupe schema ./my-agent.ts --agent desk
+
+An agent file is loaded, which runs its code. Of its agents the schemas of the input, the typed output and the arguments of the tools
+are printed as JSON: a list of all agents, or the one of --agent.
+`;
+
 export const worker = `
 Examples:
   $ npx troupe worker --agents ./team.ts --redis redis://127.0.0.1:6379

@@ -38,6 +38,7 @@ import { packageFields } from "./own-files.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addScheduleCommands } from "./schedule-commands.ts";
+import { addSchemaCommand } from "./schema-command.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
@@ -146,6 +147,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addMcpCommands(program, context, done);
   addReplayCommands(program, context, done);
   addMcpServeCommand(program, context, done);
+  addSchemaCommand(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
