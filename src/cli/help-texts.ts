@@ -96,6 +96,17 @@ On a terminal the name and the template are asked for if they are missing; elsew
 The project is written to a new or empty folder, completely or not at all. Nothing is installed.
 `;
 
+export const schema = `
+Examples:
+  $ npx troupe schema
+  $ npx troupe schema mcp-config > mcp.schema.json
+  $ npx troupe schema --out .vscode/schemas
+  $ npx troupe schema ./my-agent.ts --agent desk
+
+An agent file is loaded, which runs its code. Of its agents the schemas of the input, the typed output and the arguments of the tools
+are printed as JSON: a list of all agents, or the one of --agent.
+`;
+
 export const worker = `
 Examples:
   $ npx troupe worker --agents ./team.ts --redis redis://127.0.0.1:6379
@@ -259,13 +270,16 @@ first. If the turn makes no further model call, or none is open, the text opens 
 
 export const budget = `
 Examples:
+  $ npx troupe budget
+  $ npx troupe budget --owner ada --json
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
   $ npx troupe budget owner:perDay:ada --max-cost 3
 
-Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
+Without an agent or account it lists the accounts of owners and of the tenant: each limit with what is used, reserved and left, and when it renews.
+With one it changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one more turn, pass the limits to \`resume\`. To an account above the agents (\`forecast\` lists them) the amounts are added until it renews.
+For one more turn, pass the limits to \`resume\`. To an account above the agents the amounts are added until it renews.
 `;
 
 export const forecast = `

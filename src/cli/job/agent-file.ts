@@ -11,6 +11,8 @@ import { type LoadFault, loadFaultOf } from "./load-fault.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
+/** Endings of the files that `loadAgentFile` accepts. */
+export const agentFileEndings: readonly string[] = [...endings, ...yamlEndings];
 
 type Definitions = readonly [AgentDefinition, ...AgentDefinition[]];
 
@@ -41,6 +43,14 @@ export async function loadAgentFile(
   { loaded = () => [], ...places }: LoadOptions = {},
 ): Promise<AgentFile> {
   const file = assertAgentFile(path, directory);
+  const file = resolve(directory, path);
+  const ending = extname(file);
+  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
+  if (!agentFileEndings.includes(ending)) {
+    throw new InvalidInputError(
+      `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
+    );
+  }
   findTroupe();
   if (yamlEndings.includes(extname(file))) {
     const { loadTealAgent } = await import("../../server/index.ts");

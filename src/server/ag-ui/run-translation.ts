@@ -1,4 +1,4 @@
-import type { TurnRest } from "../../runtime/index.ts";
+import type { SteerAnswer, TurnRest } from "../../runtime/index.ts";
 import {
   type AgentRequest,
   type Json,
@@ -20,6 +20,13 @@ export interface KnownAgent {
   readonly name: string;
   readonly parentAgentId: string | null;
   readonly parentCallId: string | null;
+}
+
+/** A message that was given to a running turn. */
+export interface SteeredMessage {
+  /** The client's id. */
+  readonly messageId: string;
+  readonly answer: SteerAnswer;
 }
 
 export interface RunOfThread {
@@ -57,6 +64,9 @@ export class RunTranslation {
   /** Ids of the messages in the last snapshot. */
   #known: ReadonlySet<string> = new Set();
 
+  /** Inputs of other clients that no step has seen yet, by their ids. */
+  readonly #foreignInputs = new Set<string>();
+
   constructor(place: RunOfThread) {
     this.#place = place;
     for (const agent of place.agents) this.#agents.set(agent.agentId, agent);
@@ -71,6 +81,28 @@ export class RunTranslation {
   snapshot(messages: readonly AgUiMessage[]): AgUiEvent[] {
     this.#known = new Set(messages.map(({ id }) => id));
     return [{ type: "MESSAGES_SNAPSHOT", messages }];
+  }
+
+  /** Tells the client what became of the messages that it gave to a running turn. */
+  steered(steers: readonly SteeredMessage[]): AgUiEvent[] {
+    return steers.map(({ messageId, answer }) => ({
+      type: "CUSTOM",
+      name: "troupe.steer",
+      value: { messageId, ...answer },
+    }));
+  }
+
+  /**
+   * Whether the event begins the step that follows an input of another client, which a snapshot shows before the answer to it.
+   * @param own The client's own inputs, by their stored ids.
+   */
+  isStepAfterForeignInput(event: TroupeEvent, own: Pick<ReadonlyMap<string, unknown>, "has">): boolean {
+    if (event.agentId !== this.#place.rootAgentId) return false;
+    const isForeign = event.type === "turn.steered" && !own.has(event.messageId) && !this.#known.has(event.messageId);
+    if (isForeign) this.#foreignInputs.add(event.messageId);
+    if (event.type !== "step.started" || this.#foreignInputs.size === 0) return false;
+    this.#foreignInputs.clear();
+    return true;
   }
 
   /** Whether the last snapshot contained a message. */
@@ -147,6 +179,7 @@ export class RunTranslation {
       case "tool.progress":
       case "artifact.saved":
       case "budget.changed":
+      case "budget.forecast":
       case "budget.warning":
       case "budget.exhausted":
       case "context.compacted":

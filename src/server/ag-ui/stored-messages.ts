@@ -95,11 +95,14 @@ export function withClientNames(messages: readonly AgUiMessage[], names: Names):
   for (const message of withClientResults(messages, names)) {
     const turnId = turnOfMessage(message.role === "tool" ? message.toolCallId : message.id);
     if (!begun.has(turnId)) begin(turnId);
-    if (!inputs.has(message.id)) found.push(message);
+    if (!inputs.has(message.id)) found.push(told.steered.get(message.id) ?? message);
   }
   // The turn was accepted, but its input is not stored yet.
   if (followed !== null && !begun.has(followed) && !isOver)
     found.push(...(keepsSaid ? toldIn(followed) : inputOf(names)));
+  // An input for a running turn is stored with the model call that sees it.
+  const waiting = isOver ? [] : [...told.steered].filter(([id]) => turnOfMessage(id) === followed && !ids.has(id));
+  found.push(...waiting.map(([, message]) => message));
   return withInstructions(found, told);
 }
 
@@ -159,7 +162,8 @@ function shownMessage(message: Message, subagentRunId: string | undefined): AgUi
   };
 }
 
-function userContent(content: Content): Json {
+/** The content of a user's message. */
+export function userContent(content: Content): Json {
   if (typeof content === "string") return content;
   return content.map((part): Json => {
     if (part.type === "text") return { type: "text", text: part.text };

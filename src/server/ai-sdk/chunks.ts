@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../../state/index.ts";
+import type { Json, JsonObject, TroupeEventOf } from "../../state/index.ts";
 
 /* The subset of the UI message stream of AI SDK 7 that this surface sends, and its typed additions. */
 
@@ -68,6 +68,11 @@ export type AiSdkData = {
   };
   /** Progress of a running tool; only for `onData`, it does not become a part of the message. */
   readonly progress: { readonly callId: string; readonly name: string; readonly update: unknown };
+  /** How a limit will be used at the present rate; only for `onData`. */
+  readonly forecast: Pick<
+    TroupeEventOf<"budget.forecast">,
+    "accountId" | "limit" | "used" | "reserved" | "max" | "expected" | "renewsAt" | "metAt" | "message"
+  >;
 };
 
 type DataChunk = {

@@ -95,6 +95,11 @@ export class MessageTranslation {
         const data = { agentId, artifactId, name, version, contentType, size };
         return [{ type: "data-artifact", id: `${artifactId}:${version}`, data }];
       }
+      case "budget.forecast": {
+        const { accountId, limit, used, reserved, max, expected, renewsAt, metAt, message } = event;
+        const data = { accountId, limit, used, reserved, max, expected, renewsAt, metAt, message };
+        return [{ type: "data-forecast", data, transient: true }];
+      }
       case "budget.warning":
       case "budget.exhausted":
       case "budget.changed":
