@@ -43,14 +43,6 @@ export async function loadAgentFile(
   { loaded = () => [], ...places }: LoadOptions = {},
 ): Promise<AgentFile> {
   const file = assertAgentFile(path, directory);
-  const file = resolve(directory, path);
-  const ending = extname(file);
-  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if (!agentFileEndings.includes(ending)) {
-    throw new InvalidInputError(
-      `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
-    );
-  }
   findTroupe();
   if (yamlEndings.includes(extname(file))) {
     const { loadTealAgent } = await import("../../server/index.ts");
@@ -73,9 +65,9 @@ export async function loadAgentFile(
 export function assertAgentFile(path: string, directory: string): string {
   const file = resolve(directory, path);
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if ([...endings, ...yamlEndings].includes(extname(file))) return file;
+  if (agentFileEndings.includes(extname(file))) return file;
   throw new InvalidInputError(
-    `${path} is not an agent file; its extension must be one of ${[...endings, ...yamlEndings].join(", ")}`,
+    `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
   );
 }
 
