@@ -24,6 +24,8 @@ export interface OfficialClient {
   readonly chat: Chat<DeskMessage>;
   /** The chunks of all streams, as the client parsed them. */
   readonly chunks: readonly UIMessageChunk[];
+  /** Number of requests so far. */
+  readonly requests: () => number;
   /** Sends a text, and resolves with the agent's message when the stream has ended. */
   say(text: string): Promise<DeskMessage | undefined>;
 }
@@ -32,6 +34,7 @@ export interface OfficialClient {
 export function officialClient(served: Served, options: ClientOptions = {}): OfficialClient {
   const { as = "ann", id = "the chat", messages = [], body = {}, onToolCall } = options;
   const chunks: UIMessageChunk[] = [];
+  let requests = 0;
   class ObservedTransport extends DefaultChatTransport<DeskMessage> {
     protected override processResponseStream(stream: ReadableStream<Uint8Array>): ReadableStream<UIMessageChunk> {
       const noted = new TransformStream<UIMessageChunk, UIMessageChunk>({
@@ -50,7 +53,10 @@ export function officialClient(served: Served, options: ClientOptions = {}): Off
       api: "http://127.0.0.1/ai-sdk/desk",
       headers: { authorization: `Bearer ${tokens[as]}` },
       body,
-      fetch: (url, init) => served.server.fetch(new Request(url, init)),
+      fetch: (url, init) => {
+        requests += 1;
+        return served.server.fetch(new Request(url, init));
+      },
     }),
     sendAutomaticallyWhen: (state) =>
       lastAssistantMessageIsCompleteWithApprovalResponses(state) || lastAssistantMessageIsCompleteWithToolCalls(state),
@@ -59,6 +65,7 @@ export function officialClient(served: Served, options: ClientOptions = {}): Off
   return {
     chat,
     chunks,
+    requests: () => requests,
     say: async (text) => {
       await chat.sendMessage({ text });
       return chat.lastMessage;
