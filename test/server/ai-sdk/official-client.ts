@@ -3,6 +3,7 @@ import {
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
+  type PrepareSendMessagesRequest,
   type UIMessageChunk,
 } from "ai";
 import type { AiSdkData, AiSdkMetadata } from "troupe/server";
@@ -16,6 +17,7 @@ export interface ClientOptions {
   readonly messages?: readonly DeskMessage[];
   /** Additional fields of each body. */
   readonly body?: object;
+  readonly prepareSendMessagesRequest?: PrepareSendMessagesRequest<DeskMessage>;
   /** Runs the tools of the page. */
   readonly onToolCall?: (call: { readonly toolName: string; readonly toolCallId: string }) => void;
 }
@@ -32,7 +34,7 @@ export interface OfficialClient {
 
 /** The official client over the fetch handler of a server. */
 export function officialClient(served: Served, options: ClientOptions = {}): OfficialClient {
-  const { as = "ann", id = "the chat", messages = [], body = {}, onToolCall } = options;
+  const { as = "ann", id = "the chat", messages = [], body = {}, onToolCall, prepareSendMessagesRequest } = options;
   const chunks: UIMessageChunk[] = [];
   let requests = 0;
   class ObservedTransport extends DefaultChatTransport<DeskMessage> {
@@ -53,6 +55,7 @@ export function officialClient(served: Served, options: ClientOptions = {}): Off
       api: "http://127.0.0.1/ai-sdk/desk",
       headers: { authorization: `Bearer ${tokens[as]}` },
       body,
+      ...(prepareSendMessagesRequest === undefined ? {} : { prepareSendMessagesRequest }),
       fetch: (url, init) => {
         requests += 1;
         return served.server.fetch(new Request(url, init));
