@@ -343,7 +343,7 @@ export interface CheckedSpawn {
   readonly key: string;
   readonly input: string;
   readonly limits: Limits;
-  /** Absent: the child sees only its input. */
+  /** Without it, the child sees only its input. */
   readonly history?: "conversation";
 }
 

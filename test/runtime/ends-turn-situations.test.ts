@@ -86,7 +86,7 @@ describeRuntimes("tools that end their turn", (stage) => {
     expect(await toolTextsOf(agent)).toHaveLength(2);
   });
 
-  it("calls beside it keep their results, whatever they are", async () => {
+  it("calls beside it keep their results, errors included", async () => {
     const failing = look({ execute: () => Promise.reject(new Error("no shelf")) });
     const child = defineAgent({ name: "child", model: scriptedModel("from the child") });
     const { agent } = await opened(
@@ -199,7 +199,7 @@ describeRuntimes("tools that end their turn", (stage) => {
     expect(ran).toEqual([]);
   });
 
-  it("a result that does not fit the output at the limit of steps is no answer", async () => {
+  it("a result that does not fit the output at the limit of steps leaves the turn stopped", async () => {
     const { agent } = await opened([calling(submits("x")), '{"n":1}'], {
       tools: [submit()],
       output: z.object({ n: z.number() }),

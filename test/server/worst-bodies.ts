@@ -89,6 +89,11 @@ const api: Readonly<Record<string, readonly Shape[]>> = {
     ["much metadata", () => filled('{"definition":"desk","metadata":{', (index) => `"k${index}":0`, "}}")],
     ["unknown fields", () => filled('{"definition":"desk",', (index) => `"k${index}":0`, "}")],
   ],
+  "/api/agents/{idle}/steer": [
+    ["one long text", () => `{"input":"${longText(9_500_000)}"}`],
+    ["10,000 parts", () => filled('{"input":[', '{"type":"text","text":"a"}', "]}", 10_000)],
+  ],
+  "/api/agents/{agent}/turns/1/steer": [["one long text", () => `{"input":"${longText(9_500_000)}"}`]],
   "/api/agents/{agent}/turns": [
     ["one long text", () => `{"input":"${longText(9_500_000)}"}`],
     ["one long word", () => `{"input":"${"a".repeat(9_500_000)}"}`],
