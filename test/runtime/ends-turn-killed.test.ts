@@ -17,7 +17,7 @@ const faults = [
   "tool.effect:1",
   "tool.result:1",
   "tool.result:2",
-  ...["before", "after", "acknowledged"].flatMap((point) => [4, 5, 6, 7, 8].map((hit) => `commit.${point}:${hit}`)),
+  ...["before", "after", "acknowledged"].flatMap((point) => [4, 5, 6, 7].map((hit) => `commit.${point}:${hit}`)),
   "hook.effect:1",
   "hook.effect:2",
   "turn.result:1",
