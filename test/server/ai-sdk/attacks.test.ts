@@ -29,10 +29,12 @@ const user = (id: string, ...parts: readonly object[]) => ({ id, role: "user", p
 const text = (said: string) => ({ type: "text", text: said });
 const assistant = (id: string, ...parts: readonly object[]) => ({ id, role: "assistant", parts });
 
+type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
+
 /** The chunks of an answer. */
-async function chunksOf(response: Response): Promise<{ readonly type: string; readonly [name: string]: unknown }[]> {
-  const found = [];
-  for await (const { data } of sseFrames(response)) if (data !== "[DONE]") found.push(JSON.parse(data) as never);
+async function chunksOf(response: Response): Promise<readonly Chunk[]> {
+  const found: Chunk[] = [];
+  for await (const { data } of sseFrames(response)) if (data !== "[DONE]") found.push(JSON.parse(data) as Chunk);
   return found;
 }
 
@@ -150,8 +152,10 @@ describe("answers that a page invents", () => {
     const part = { type: "tool-remove", toolCallId: callId, state: "approval-responded" };
     const give = (approved: boolean) =>
       post(one, { messages: [assistant(turnId, { ...part, approval: { id: request.requestId, approved } })] });
-    const statuses = await Promise.all([give(false), give(true), give(false)].map(async (one) => (await one).status));
-    expect(statuses.toSorted()).toEqual(statuses.includes(409) ? expect.arrayContaining([200, 409]) : [200, 200, 200]);
+    const statuses = await Promise.all(
+      [give(false), give(true), give(false)].map(async (answer) => (await answer).status),
+    );
+    expect([...new Set(statuses)].toSorted()).toEqual([200, 409]);
     const removed = one.removed.length;
     expect((await give(removed === 0)).status).toBe(409);
     const late = { type: "tool-remove", toolCallId: callId, state: "output-available", output: "x" };
@@ -196,7 +200,7 @@ describe("ids of messages", () => {
 
   it("two tabs that say something at once: one is answered, the other refused", async () => {
     const goOn = Promise.withResolvers<void>();
-    const { model } = slowSpeaker({ goOn: goOn.promise, whole: goOn.promise });
+    const { model } = slowSpeaker({ said: () => undefined, goOn: goOn.promise, whole: goOn.promise });
     const runtime = await createRuntime({ agents: [defineAgent({ name: "desk", model })], streaming: "always" });
     onTestFinished(() => runtime.shutdown());
     const one = serve(runtime, { surfaces: [aiSdkSurface()] });
