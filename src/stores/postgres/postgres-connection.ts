@@ -117,7 +117,6 @@ export class PostgresConnection {
     }
     try {
       if (!this.#ready.has(client)) {
-        client.on("error", () => undefined);
         await inTime(end, this.#prepare(client));
         this.#ready.add(client);
       }
@@ -168,6 +167,8 @@ export class PostgresConnection {
     const pool = new PgPool({ ...this.#settings(), max: this.#options.maxConnections, idleTimeoutMillis: IDLE_MS });
     // The statements that fail report the error.
     pool.on("error", () => undefined);
+    // A server that dies may say so in the packet that ends the login; the pool listens only to connections that nobody uses.
+    pool.on("connect", (client) => client.on("error", () => undefined));
     return pool;
   }
 

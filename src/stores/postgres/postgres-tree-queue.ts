@@ -122,6 +122,8 @@ class Attempt {
   readonly #context: QueueContext;
   readonly #unsure: ReadonlyMap<number, readonly Outcome[]>;
   readonly #answers = new Map<string, unknown>();
+  /** Puts the changes of a write within a transaction into the cache, once the transaction has committed. */
+  #keepCommitted: (() => void) | undefined;
   /** The write that was sent last. */
   sent: { readonly writeNo: number; readonly outcomes: readonly Outcome[] } | undefined;
 
@@ -163,12 +165,14 @@ class Attempt {
   /** The same within a transaction that keeps other processes from the tree. */
   async runLocked(group: readonly Work[], query: Query, left: number): Promise<readonly Outcome[] | "conflict"> {
     this.#cache.forget();
-    return await within(query, "BEGIN", async () => {
+    const outcomes = await within(query, "BEGIN", async () => {
       const { schema } = this.#context.connection;
       const { id } = this.#cache;
       await query({ name: "", text: `SELECT 1 FROM "${schema}".trees WHERE id = $1 FOR UPDATE` }, [id ?? null]);
       return await this.run(group, (work) => work(query), left, true);
     });
+    this.#keepCommitted?.();
+    return outcomes;
   }
 
   async #write(
@@ -200,11 +204,11 @@ class Attempt {
       return "conflict";
     }
     const where = `the tree ${this.#tree.tag}`;
-    this.#keep(session, {
-      writeNo,
-      id: integerOf(written, "id", where),
-      version: integerOf(written, "version", where),
-    });
+    const [id, version] = [integerOf(written, "id", where), integerOf(written, "version", where)];
+    const keep = (): void => this.#keep(session, { writeNo, id, version });
+    // A version that is not committed yet may never be: it would later look like one that the server has lost.
+    if (isLocked) this.#keepCommitted = keep;
+    else keep();
     return outcomes;
   }
 
