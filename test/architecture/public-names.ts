@@ -56,7 +56,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     postgresStores PostgresStoresOptions
   `),
   "troupe/queues/bullmq": words(`
-    bullmqQueues BullmqQueuesOptions SigningKey
+    bullmqQueues BullmqQueuesOptions PostgresQueuesOptions SigningKey
   `),
   "troupe/models/ai-sdk": words(`
     AiSdkLanguageModel aiSdkModel AiSdkModelOptions ProviderOptions

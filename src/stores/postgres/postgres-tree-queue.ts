@@ -3,9 +3,16 @@ import { backoffDelay } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { GroupQueue, type QueuedWork, runTogether, settle, type WorkOutcome } from "../rules/grouped-work.ts";
 import { integerOf } from "../rules/stored-values.ts";
-import type { PostgresConnection } from "./postgres-connection.ts";
-import { prepared, type Query, within } from "./postgres-query.ts";
-import { isConflict, isUnsure, isWorthRepeating, translated } from "./postgres-errors.ts";
+import type { StoresConnection } from "./stores-connection.ts";
+import {
+  isConflict,
+  isUnsure,
+  isWorthRepeating,
+  prepared,
+  type Query,
+  translated,
+  within,
+} from "../../postgres/index.ts";
 import { loadRows } from "./postgres-loads.ts";
 import { noticeOf } from "./postgres-notices.ts";
 import { type HeadRow, type Held, Missing, TreeCache, type Wanted, WriteSession } from "./postgres-session.ts";
@@ -16,7 +23,7 @@ type Work = QueuedWork<WriteSession, undefined>;
 type Outcome = WorkOutcome<WriteSession, undefined>;
 
 export interface QueueContext {
-  readonly connection: PostgresConnection;
+  readonly connection: StoresConnection;
   /** Distinguishes this process's writes from others'. */
   readonly writer: string;
   /** Numbers the writes of this process. */

@@ -4,7 +4,7 @@ import {
   InvariantError,
   StoreUnavailableError,
   TroupeError,
-} from "../../errors/index.ts";
+} from "../errors/index.ts";
 
 /** The SQLSTATE of an error of the server; `undefined` for errors of the connection and all others. */
 export function sqlState(error: unknown): string | undefined {
@@ -78,21 +78,21 @@ export function isWorthRepeating(error: unknown): boolean {
 
 /**
  * Translates errors of Postgres and of the connection into the package's own; returns defects unchanged. The original error is not
- * attached, because it may contain values of a statement.
+ * attached, because it may contain values of a statement. `user`: the component's name in errors.
  */
-export function translated(error: unknown): unknown {
+export function translated(error: unknown, user = "the stores"): unknown {
   if (error instanceof TroupeError || isDefect(error)) return error;
   const state = sqlState(error);
-  if (state === undefined) return unreachable(error);
+  if (state === undefined) return unreachable(error, user);
   const meaning = momentary.get(state) ?? lasting.get(state);
   if (meaning !== undefined || isLostConnection(state)) {
     return new StoreUnavailableError(
-      `Postgres refuses a statement of the stores (${state}: ${meaning ?? "the connection broke"})`,
+      `Postgres refuses a statement of ${user} (${state}: ${meaning ?? "the connection broke"})`,
       { details: { code: state } },
     );
   }
   if (isMissingTable(error)) {
-    return new StoreUnavailableError("the tables of the stores are gone from Postgres; restore them from a backup", {
+    return new StoreUnavailableError(`the tables of ${user} are gone from Postgres; restore them from a backup`, {
       details: { code: state },
     });
   }
@@ -107,17 +107,17 @@ export function translated(error: unknown): unknown {
     });
   }
   const words = error instanceof Error ? error.message : String(error);
-  return new InvariantError(`a statement of the stores failed on Postgres: ${words} (${state})`, {
+  return new InvariantError(`a statement of ${user} failed on Postgres: ${words} (${state})`, {
     details: { code: state },
   });
 }
 
-function unreachable(error: unknown): StoreUnavailableError {
+function unreachable(error: unknown, user: string): StoreUnavailableError {
   const code = codeOf(error);
   const why = /CERT|SIGNATURE|ALTNAME|SELF_SIGNED/.test(code)
     ? "its certificate is not trusted; name its CA with sslrootcert in the url, or with NODE_EXTRA_CA_CERTS"
     : "the connection broke or cannot be made";
-  return new StoreUnavailableError(`Postgres does not answer the stores (${why})`, { details: { code } });
+  return new StoreUnavailableError(`Postgres does not answer ${user} (${why})`, { details: { code } });
 }
 
 function codeOf(error: unknown): string {
