@@ -14,7 +14,8 @@ const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as co
 const patient = { timeoutMs: 20_000 } as const;
 
 describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
-  const postgres = postgresOfSuite();
+  // Tests end and restart it.
+  const postgres = postgresOfSuite({});
 
   function opened(options: PostgresStoresOptions = {}): Stores {
     const stores = postgresStoresOn(postgres.server, { ...patient, ...options });
@@ -124,7 +125,7 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
 
   test("a tree that another transaction keeps locked is refused in time, and nothing is written", async () => {
     const schema = ownSchema();
-    const stores = opened({ schema, timeoutMs: 400 });
+    const stores = opened({ schema, timeoutMs: 2_000 });
     const owner = await openAgent(stores);
     const client = await postgres.server.client();
     await client.query("BEGIN");
