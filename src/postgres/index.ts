@@ -3,6 +3,7 @@ export {
   endsConnection,
   isConflict,
   isMissingTable,
+  isTimeout,
   isUnsure,
   isWorthRepeating,
   sqlState,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Client, Pool, PoolClient } from "pg";
 import { backoffDelay, optionalPackage } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import { endsConnection, isWorthRepeating, translated } from "./postgres-errors.ts";
+import { endsConnection, isTimeout, isWorthRepeating, translated } from "./postgres-errors.ts";
 import type { ClientSettings } from "./postgres-location.ts";
 import { type Query, queryOf, type Row, type Statement, within } from "./postgres-query.ts";
 
@@ -97,10 +97,14 @@ export class PostgresConnection {
 
   async #repeated<T>(attempt: (end: number) => Promise<T>): Promise<T> {
     const end = performance.now() + this.timeoutMs;
+    let reason: unknown;
     for (let failures = 1; ; failures += 1) {
       try {
         return await attempt(end);
       } catch (error) {
+        // The last attempt is cut short; an earlier one says why there is no answer.
+        if (isTimeout(error)) throw translated(reason ?? error, this.#user.name);
+        reason = error;
         const pause = 1 + backoffDelay(failures, Math.random(), pauses);
         if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end)
           throw translated(error, this.#user.name);

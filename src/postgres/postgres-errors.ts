@@ -58,7 +58,7 @@ function isLostConnection(state: string): boolean {
 
 /** Whether a statement that failed may have been applied: the server has not answered it. */
 export function isUnsure(error: unknown): boolean {
-  if (error instanceof TroupeError) return error.details["code"] === "ETIMEDOUT";
+  if (error instanceof TroupeError) return isTimeout(error);
   const state = sqlState(error);
   return state === undefined ? !isDefect(error) : isLostConnection(state);
 }
@@ -71,7 +71,7 @@ export function endsConnection(error: unknown): boolean {
 
 /** Whether to try again until the time limit. */
 export function isWorthRepeating(error: unknown): boolean {
-  if (error instanceof TroupeError || isDefect(error)) return false;
+  if (error instanceof TroupeError || isDefect(error) || isOfCertificate(error)) return false;
   const state = sqlState(error);
   return state === undefined || isLostConnection(state) || (momentary.has(state) && state !== "57014");
 }
@@ -114,10 +114,20 @@ export function translated(error: unknown, user = "the stores"): unknown {
 
 function unreachable(error: unknown, user: string): StoreUnavailableError {
   const code = codeOf(error);
-  const why = /CERT|SIGNATURE|ALTNAME|SELF_SIGNED/.test(code)
+  const why = isOfCertificate(error)
     ? "its certificate is not trusted; name its CA with sslrootcert in the url, or with NODE_EXTRA_CA_CERTS"
     : "the connection broke or cannot be made";
   return new StoreUnavailableError(`Postgres does not answer ${user} (${why})`, { details: { code } });
+}
+
+/** Whether the server's certificate is not trusted, which another attempt does not change. */
+function isOfCertificate(error: unknown): boolean {
+  return sqlState(error) === undefined && /CERT|SIGNATURE|ALTNAME|SELF_SIGNED/.test(codeOf(error));
+}
+
+/** Whether a call has ended because its time was over, which does not say why. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof TroupeError && error.details["code"] === "ETIMEDOUT";
 }
 
 function codeOf(error: unknown): string {

@@ -6,6 +6,7 @@ import { integerOf } from "../rules/stored-values.ts";
 import type { StoresConnection } from "./stores-connection.ts";
 import {
   isConflict,
+  isTimeout,
   isUnsure,
   isWorthRepeating,
   prepared,
@@ -102,9 +103,10 @@ class TreeQueue {
         return outcomes.length;
       } catch (error) {
         this.cache.forget();
-        failure = error;
+        // The last attempt is cut short; an earlier one says why there is no answer.
+        if (!isTimeout(error) || failure === undefined) failure = error;
         if (isUnsure(error) && attempt.sent) unsure.set(attempt.sent.writeNo, attempt.sent.outcomes);
-        else if (!isWorthRepeating(error) && !isConflict(error)) throw error;
+        else if (!isWorthRepeating(error) && !isConflict(error)) throw failure;
       }
     }
   }
