@@ -1,4 +1,4 @@
-import type { Job as BullJob, Queue, Worker } from "bullmq";
+import type { Job as BullJob, PgPool, Queue, Worker } from "bullmq";
 import { InvalidInputError, InvariantError, TroupeError } from "../errors/index.ts";
 import { type ClientSettings, PostgresConnection, type Query, sqlState, translated } from "../postgres/index.ts";
 import {
@@ -79,9 +79,10 @@ export class BullmqPostgres implements BullmqServer {
   }
 
   async queue(name: string): Promise<Queue> {
-    const { createPostgresBackend, Queue } = await this.package();
+    const { createPostgresBackend, withBackend } = await this.package();
+    const { Queue } = withBackend(createPostgresBackend);
     this.#pool ??= this.#connection.anotherPool(this.#settings(this.#place.maxConnections));
-    const queue = new Queue(this.#nameOf(name), { connection: await this.#pool }, createPostgresBackend);
+    const queue = new Queue(this.#nameOf(name), { connection: asBullmqPool(await this.#pool) });
     // The caller of a command gets the error; the event is not needed.
     queue.on("error", () => undefined);
     await queue.waitUntilReady();
@@ -94,7 +95,8 @@ export class BullmqPostgres implements BullmqServer {
     process: (job: BullJob<Envelope>, token?: string) => Promise<void>,
     { onError, ...settings }: WorkerSettings,
   ): Promise<Worker<Envelope, void>> {
-    const { createPostgresBackend, Worker } = await this.package();
+    const { createPostgresBackend, withBackend } = await this.package();
+    const { Worker } = withBackend(createPostgresBackend);
     const pool = await this.#connection.anotherPool(this.#settings(CONNECTIONS_OF_WORKER));
     this.#workerPools.push(pool);
     // A worker that could not end in time finds its pool closed.
@@ -103,12 +105,11 @@ export class BullmqPostgres implements BullmqServer {
     };
     let isLate = false;
     const started = this.run(async () => {
-      const worker = new Worker<Envelope, void>(
-        this.#nameOf(name),
-        process,
-        { ...settings, connection: pool, autorun: false },
-        createPostgresBackend,
-      );
+      const worker = new Worker<Envelope, void>(this.#nameOf(name), process, {
+        ...settings,
+        connection: asBullmqPool(pool),
+        autorun: false,
+      });
       worker.on("error", tell);
       try {
         await worker.waitUntilReady();
@@ -305,6 +306,11 @@ export class BullmqPostgres implements BullmqServer {
     });
     return rows.map((row) => ({ queue: String(row["queue"]), note: String(row["note"]) }));
   }
+}
+
+/** BullMQ takes pools of `pg`, but declares them with narrower listeners. */
+function asBullmqPool(pool: Pool): PgPool {
+  return pool as unknown as PgPool;
 }
 
 /** Whether a state means that a table or its schema does not exist. */
