@@ -6,7 +6,6 @@ import {
   type BullmqServer,
   loadBullmq,
   QUEUES,
-  type QueueSettings,
   type RunOfJob,
   type WorkerSettings,
 } from "./bullmq-server.ts";

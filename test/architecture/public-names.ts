@@ -167,5 +167,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerDependencies Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  EventFrame FrameBase FrameListener FrameSnapshot RedisLocationOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot PostgresLocationOptions RedisLocationOptions SnapshotFrame
 `);

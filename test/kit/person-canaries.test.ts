@@ -8,6 +8,8 @@ import { fileNotes, sqliteMemory } from "../../src/kit/index.ts";
 import { fileMcpTokens } from "../../src/mcp/index.ts";
 
 const canary = "canary-41f0aa";
+const key = (id: string) => ({ tenant: "default", scope: "owner", id }) as const;
+const login = (actorId: string) => ({ server: "https://mail.example/mcp", actorId, item: "tokens" }) as const;
 
 test("memories, notes and logins of a person leave no byte, and those of others stay", async () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-person-"));
@@ -23,8 +25,6 @@ test("memories, notes and logins of a person leave no byte, and those of others 
     files()
       .map((file) => readFileSync(file, "latin1"))
       .join("\n");
-  const key = (id: string) => ({ tenant: "default", scope: "owner", id }) as const;
-  const login = (actorId: string) => ({ server: "https://mail.example/mcp", actorId, item: "tokens" }) as const;
   for (const [id, text] of [
     ["ann", canary],
     ["ben", "other"],
