@@ -192,7 +192,7 @@ export class PostgresConnection {
     const pool = new PgPool({ ...this.#settings(), idleTimeoutMillis: IDLE_MS, ...settings });
     // The statements that fail report the error.
     pool.on("error", () => undefined);
-    // A server that dies may say so in the packet that ends the login; the pool listens only to connections that nobody uses.
+    // A server that dies may say so in the packet that ends the login; the pool itself listens only to idle connections.
     pool.on("connect", (client) => client.on("error", () => undefined));
     return pool;
   }

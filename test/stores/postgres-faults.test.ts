@@ -93,7 +93,7 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
     expect((await stores.readAgent(agentKey()))?.pause).toMatchObject({ by: "bob" });
   });
 
-  test("a write that is repeated under a lock and whose commit never arrives is applied once, and is no loss", async () => {
+  test("a write that is repeated under a lock and whose commit never arrives is applied once, and counts as stored", async () => {
     const proxy = await dropper();
     const stores = opened({ schema: ownSchema(), url: `postgres://troupe@127.0.0.1:${proxy.port}/postgres` });
     const owner = await openAgent(stores);

@@ -17,7 +17,7 @@ function isAlive(): boolean {
 }
 
 const server = await PostgresServer.start({ settings: { max_connections: "400", shared_buffers: "64MB" } });
-// Renamed, so that nobody reads half of it.
+// Renamed at the end, so that no test process reads half of it.
 writeFileSync(join(folder, "port.new"), String(server.port));
 renameSync(join(folder, "port.new"), join(folder, "port"));
 while (isAlive()) await delay(250);
