@@ -221,8 +221,9 @@ export class BullmqPostgres implements BullmqServer {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const pools = [await this.#pool?.catch(() => undefined), ...this.#workerPools];
-    await Promise.allSettled(pools.map((pool) => pool?.end()));
+    const own = await this.#pool?.catch(() => undefined);
+    const pools = own ? [own, ...this.#workerPools] : this.#workerPools;
+    await Promise.allSettled(pools.map((pool) => pool.end()));
     await Promise.all([this.#connection.close(), this.#reading.close()]);
   }
 
