@@ -19,7 +19,7 @@ In a clone of the project: npm start -- --question "…", and npm run troupe -- 
 
 ${exitCodes}
 Every command accepts --store PATH, --store postgres://… or --redis URL; TROUPE_REDIS sets the address of Redis for all of
-them. With Postgres, Redis only has the queues of workers.
+them. With Postgres, workers have their queues there, or in a Redis beside it.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 

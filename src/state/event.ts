@@ -83,6 +83,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     /** The key that the caller chose. */
     key: optionalTextSchema,
   }),
+  /** The result of a call is an answer of the agent (`endsTurn`): the message `messageId` of the assistant. */
+  z.object({ type: z.literal("turn.answered"), ...common, callId: textSchema, messageId: textSchema }),
   z.object({
     type: z.literal("turn.waiting"),
     ...common /** `request`: for a person, a client tool or credentials. */,

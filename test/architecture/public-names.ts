@@ -56,7 +56,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     postgresStores PostgresStoresOptions
   `),
   "troupe/queues/bullmq": words(`
-    bullmqQueues BullmqQueuesOptions SigningKey
+    bullmqQueues BullmqQueuesOptions PostgresQueuesOptions SigningKey
   `),
   "troupe/models/ai-sdk": words(`
     AiSdkLanguageModel aiSdkModel AiSdkModelOptions ProviderOptions
@@ -167,5 +167,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerDependencies Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  EventFrame FrameBase FrameListener FrameSnapshot RedisLocationOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot PostgresLocationOptions RedisLocationOptions SnapshotFrame
 `);

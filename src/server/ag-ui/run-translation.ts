@@ -170,6 +170,8 @@ export class RunTranslation {
       case "tool.completed":
       case "tool.failed":
         return this.#result(event, stored);
+      case "turn.answered":
+        return this.#answered(event, stored);
       case "turn.completed":
       case "turn.stopped":
       case "turn.failed":
@@ -216,6 +218,17 @@ export class RunTranslation {
     const failure = type === "tool.failed" && "error" in event ? (event.error?.message ?? "") : "";
     const content = stored === undefined ? failure : textOf(stored.content);
     return [{ type: "TOOL_CALL_RESULT", messageId: callId, toolCallId: callId, role: "tool", content }];
+  }
+
+  /** The result of a call is also an answer, as a message of its own. */
+  #answered({ messageId }: TroupeEventOf<"turn.answered">, stored: Message | undefined): AgUiEventBody[] {
+    const delta = stored === undefined ? "" : textOf(stored.content);
+    if (delta === "" || this.#known.has(messageId)) return [];
+    return [
+      { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId, delta },
+      { type: "TEXT_MESSAGE_END", messageId },
+    ];
   }
 
   /** The answer that an event belongs to; `undefined` if it was in a snapshot. */

@@ -84,6 +84,11 @@ type DataChunk = {
   };
 }[keyof AiSdkData];
 
+/** Marks a text as the result of a call that ended the turn (`endsTurn`); the page sends it back with its message. */
+export interface AnswerMark {
+  readonly troupe: { readonly answerOf: string };
+}
+
 interface OfPart {
   readonly id: string;
 }
@@ -94,7 +99,8 @@ interface OfCall {
 
 /** A chunk that adds to the parts of the message. */
 export type PartChunk =
-  | ({ readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end" } & OfPart)
+  | ({ readonly type: "text-start"; readonly providerMetadata?: AnswerMark } & OfPart)
+  | ({ readonly type: "text-end" | "reasoning-start" | "reasoning-end" } & OfPart)
   | ({ readonly type: "text-delta" | "reasoning-delta"; readonly delta: string } & OfPart)
   | { readonly type: "start-step" | "finish-step" | "reset-step" }
   | ({ readonly type: "tool-input-start"; readonly toolName: string; readonly providerExecuted: true } & OfCall)
