@@ -24,7 +24,7 @@ const shortTitles: Readonly<Record<string, string>> = {
 
 export function sidebar(): SidebarItem[] {
   return [
-    group("Start", ["README.md", "first-steps", "coding-agents"]),
+    group("Start", ["README.md", "first-hour", "first-steps", "coding-agents"]),
     group("Concepts", ["turns", "tools", "durability", "budgets", "events", "context"]),
     group("Guides", [
       "models",

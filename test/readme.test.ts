@@ -10,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readManifest } from "../scripts/manifest.ts";
 import { repositoryRoot, runCommand } from "../scripts/run-command.ts";
@@ -21,8 +21,10 @@ import { runOffline } from "./support/programs.ts";
 import { commandsOf } from "./support/shell-commands.ts";
 
 const scripts = new Set(Object.keys(readManifest().scripts));
-const documents = ["README.md", "CONTRIBUTING.md", ...markdownIn("docs")].filter((path) =>
-  existsSync(join(repositoryRoot, path)),
+/** Its blocks are the files of one project, which test/package/first-hour.test.ts runs; here they are only compiled. */
+const projectPage = "docs/first-hour.md";
+const documents = ["README.md", "CONTRIBUTING.md", ...markdownIn("docs")].filter(
+  (path) => path !== projectPage && existsSync(join(repositoryRoot, path)),
 );
 const allBlocks = documents.flatMap((path) => blocksOf(path, readFileSync(join(repositoryRoot, path), "utf8")));
 /** Without the code of other libraries, which test/comparisons.test.ts compiles. */
@@ -55,6 +57,24 @@ function programOf({ document, line }: DocumentBlock): string {
   return join(programFolder, `${nameOf(document)}-line-${line}.ts`);
 }
 
+/** Writes the files of the project as they are at its end. */
+function projectFiles(): readonly string[] {
+  const folder = join(workshop, "first-hour");
+  const texts = new Map([
+    ["src/model.ts", readFileSync(join(repositoryRoot, "templates/shared/src/model.ts"), "utf8")],
+  ]);
+  for (const { language, text } of blocksOf(projectPage, readFileSync(join(repositoryRoot, projectPage), "utf8"))) {
+    const [, path] = /^\/\/ (\S+)\n/.exec(text) ?? [];
+    if (language === "ts" && path !== undefined) texts.set(path, text);
+  }
+  return [...texts].map(([path, text]) => {
+    const file = join(folder, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    return file;
+  });
+}
+
 /** The document whose block a compiler message speaks of: messages name the file of the block. */
 function documentOf(path: string): string {
   return programs.find((block) => programOf(block).endsWith(path))?.document ?? path;
@@ -75,7 +95,7 @@ beforeAll(() => {
   }
   mkdirSync(programFolder);
   for (const block of programs) writeFileSync(programOf(block), programText(block));
-  const files = programs.map(programOf);
+  const files = [...programs.map(programOf), ...projectFiles()];
   writeFileSync(
     join(workshop, "tsconfig.json"),
     JSON.stringify({ extends: "../../tsconfig.json", include: [], files }),

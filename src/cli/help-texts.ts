@@ -9,6 +9,7 @@ Examples:
   $ npx troupe ask --question "How are retries handled?" --files ./docs
   $ npx troupe run ./my-agent.ts "Summarise the news"
   $ npx troupe chat ./my-agent.ts
+  $ npx troupe dev ./my-agent.ts
   $ npx troupe requests
   $ npx troupe list
   $ npx troupe serve ./my-agent.ts
@@ -66,6 +67,20 @@ Examples:
 A line is a message; while a turn runs on a terminal, its next model call sees it. /help shows the commands. The agent's requests are asked here: answer approvals with y, n <why>, e <json> or
 l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. From a pipe each line is a message, or the
 reply to the request before it; the exit code is the last turn's.
+
+${exitCodes}
+`;
+
+export const dev = `
+Examples:
+  $ npx troupe dev ./src/agent.ts
+  $ npx troupe dev ./src/agent.ts --open --watch ./prompt.md
+  $ npx troupe dev ./src/agent.ts --agent-id desk-7 --store ./dev.db
+
+A chat and an inspector. When the file, a file that it imports, .env or a --watch file is saved, the turn stops at its next safe point and the
+agent is loaded anew; conversation, open turn, open requests and the half-typed line go on. A file that cannot be loaded shows its error
+and waits for the next save, and so does an agent that ends its process twice. /help shows the commands of the chat; Ctrl-C aborts
+the open turn, a second one leaves; Ctrl-D leaves.
 
 ${exitCodes}
 `;

@@ -106,6 +106,11 @@ export function nonEmpty(text: string): string {
   throw new InvalidArgumentError("It must not be empty.");
 }
 
+/** Collects the values of an option that may be repeated. Throws commander's `InvalidArgumentError`. */
+export function repeated(text: string, known: readonly string[] | undefined): readonly string[] {
+  return [...(known ?? []), nonEmpty(text)];
+}
+
 /** Parses a JSON object. Throws commander's `InvalidArgumentError`. */
 export function jsonObject(text: string): JsonObject {
   let value: unknown;

@@ -6,7 +6,7 @@ import type { SteerCommandOptions } from "./commands/steer.ts";
 import type { SetBudgetOptions } from "./commands/budget.ts";
 import type { ForecastOptions } from "./commands/forecast.ts";
 import type { AskOptions } from "./commands/ask.ts";
-import type { ChatOptions } from "./commands/chat.ts";
+import type { ChatOptions } from "./chat/chat-options.ts";
 import type { ListOptions } from "./commands/list.ts";
 import type { ResumeOptions } from "./commands/resume.ts";
 import type { RunOptions } from "./commands/run.ts";
@@ -27,6 +27,7 @@ import {
   statelyOption,
 } from "./options.ts";
 import { addDeletionCommands } from "./deletion-commands.ts";
+import { addDevCommand } from "./dev-command.ts";
 import { addEvalCommand } from "./eval-command.ts";
 import { addForkCommand } from "./fork-command.ts";
 import { addInitCommand } from "./init-command.ts";
@@ -135,6 +136,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addInitCommand(program, context, done);
   addChatCommand(program, context, done);
+  addDevCommand(program, context, done);
   addRequestCommands(program, context, done);
   addScheduleCommands(program, context, done);
   addServeCommand(program, context, done);

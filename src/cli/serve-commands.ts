@@ -3,7 +3,16 @@ import type { CliContext } from "./cli-context.ts";
 import type { ServeOptions } from "./commands/serve.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, mcpOption, nonEmpty, onOption, portNumber, usualPort, wholeNumber } from "./options.ts";
+import {
+  addStoreOptions,
+  mcpOption,
+  nonEmpty,
+  onOption,
+  portNumber,
+  repeated,
+  usualPort,
+  wholeNumber,
+} from "./options.ts";
 
 /** `serve`, the HTTP server for agents. */
 export function addServeCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
@@ -79,8 +88,4 @@ export function addListenOptions(command: Command): Command {
 function headerName(text: string): string {
   if (/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) return text;
   throw new InvalidArgumentError("Expected the name of a header, such as X-OpenWebUI-Chat-Id.");
-}
-
-function repeated(text: string, known: readonly string[] | undefined): readonly string[] {
-  return [...(known ?? []), nonEmpty(text)];
 }

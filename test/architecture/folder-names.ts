@@ -63,6 +63,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "rootsOf",
     "storedDeletions",
   ],
+  "carries the text of answers from the process of `dev` to its inspector": ["LiveAddress", "LiveChannel"],
   "lists the agents and queues of a worker": ["collectDefinitions"],
   "names the files of messages": ["fileMark"],
   "parses JSON that a person typed": ["jsonSchema"],

@@ -26,6 +26,8 @@ export interface CliProcess {
   type(...lines: readonly string[]): void;
   /** Closes stdin, as Ctrl-D does. */
   endInput(): void;
+  /** The output on stdout so far. */
+  outputSoFar(): string;
   /** The output on stderr so far. */
   errorsSoFar(): string;
   /** Closes stdout, as a reader that has seen enough. */
@@ -86,6 +88,7 @@ export function startCli(
     signal: (signal) => child.kill(signal),
     type: (...lines) => lines.forEach((line) => child.stdin?.write(`${line}\n`)),
     endInput: () => child.stdin?.end(),
+    outputSoFar: () => stdout,
     errorsSoFar: () => stderr,
     closeOutput: () => out.destroy(),
   };

@@ -12,6 +12,8 @@ export interface TerminalCommand {
   signal(signal: NodeJS.Signals): void;
   /** Types a line. */
   type(line: string): void;
+  /** Types without ending the line. */
+  press(keys: string): void;
   /** Ends the input, as Ctrl-D does. */
   endInput(): void;
 }
@@ -50,6 +52,7 @@ export function startOnTerminal(
     ended,
     signal: (signal) => void command.kill(signal),
     type: (line) => void command.stdin.write(`${line}\n`),
+    press: (keys) => void command.stdin.write(keys),
     endInput: () => void command.stdin.end(),
     said: (pattern) =>
       new Promise((resolve, reject) => {

@@ -3,6 +3,8 @@ import { type Message, textOf, type AgentRequest } from "../../state/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
 import type { TerminalRequests } from "../inline/terminal-requests.ts";
+import type { TypedMessage } from "../dev/dev-messages.ts";
+import type { SessionLink } from "../dev/session-link.ts";
 import type { Job } from "../job/job.ts";
 import { treeAtRest } from "../job/tree-events.ts";
 import { formatNumberOf } from "../view/format.ts";
@@ -14,9 +16,11 @@ type OpenTurn =
   | { readonly turnId: string; readonly state: "running" | "paused" }
   | { readonly turnId: string; readonly state: "waiting"; readonly requests: readonly AgentRequest[] };
 
+type AgentSetup = Pick<ChatSetup, "runtime" | "job" | "link">;
+
 /** The agent of the chat and its open turn. */
 export class ChatAgent {
-  readonly #setup: Pick<ChatSetup, "runtime" | "job">;
+  readonly #setup: AgentSetup;
   readonly #desk: TerminalRequests;
   readonly #say: (line: string) => void;
   #agent: Agent | undefined;
@@ -27,7 +31,7 @@ export class ChatAgent {
   /** The pause that the person requested, until it ends. */
   #pausing: Promise<void> | undefined;
 
-  constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: TerminalRequests, say: (line: string) => void) {
+  constructor(setup: AgentSetup, desk: TerminalRequests, say: (line: string) => void) {
     this.#setup = setup;
     this.#desk = desk;
     this.#say = say;
@@ -50,14 +54,23 @@ export class ChatAgent {
   /** Resumes an earlier conversation, and its open turn if there is one. */
   async comeBack(): Promise<void> {
     const agent = await this.#theAgent();
-    for (const line of recentLines(await agent.getMessages())) this.#say(line);
+    // On the terminal of an earlier process they are still to be seen.
+    if (this.#setup.link?.start.isFirst !== false) {
+      for (const line of recentLines(await agent.getMessages())) this.#say(line);
+    }
     const { openTurnId } = agent.state;
     await agent.start();
-    if (openTurnId !== null) await this.#follow(agent, openTurnId);
-    else if (agent.state.status === "paused") this.#say("Paused. The next message ends the pause.");
+    if (openTurnId !== null) {
+      this.#open = { turnId: openTurnId, state: "running" };
+      for (const message of this.#setup.link?.start.unsent ?? []) await this.steer(message);
+      await this.#follow(agent, openTurnId);
+      return;
+    }
+    if (agent.state.status === "paused") this.#say("Paused. The next message ends the pause.");
+    for (const message of this.#setup.link?.start.unsent ?? []) await this.send(message);
   }
 
-  async send(text: string): Promise<void> {
+  async send(message: TypedMessage): Promise<void> {
     if (this.#open !== undefined) {
       this.#say(`Not sent: the last turn is still ${this.#open.state}. ${wayOut(this.#open)}`);
       return;
@@ -66,15 +79,32 @@ export class ChatAgent {
     await agent.start();
     if (agent.state.status === "paused") await agent.resume();
     // An input that the last turn did not see may have opened a turn by itself.
-    const turn = agent.executeTurn(text, { budget: this.#setup.job.budget, ifBusy: "steer" });
-    await this.#follow(agent, await turn.id);
+    const { key, text } = message;
+    const turn = agent.executeTurn(text, { key, budget: this.#setup.job.budget, ifBusy: "steer" });
+    await this.#follow(agent, await this.#stored(message, () => turn.id));
+  }
+
+  /** Tells the parent process until when the message would be lost with this one. */
+  async #stored<T>(message: TypedMessage, store: () => Promise<T>): Promise<T> {
+    const { link } = this.#setup;
+    link?.sending(message);
+    try {
+      const stored = await store();
+      link?.sent(message.key);
+      return stored;
+    } catch (error) {
+      // The runtime of a process that is to end takes nothing any more: the next process sends it.
+      if (this.#setup.runtime.isOpen) link?.sent(message.key);
+      throw error;
+    }
   }
 
   /** Gives a line to the running turn, which sees it at its next model call. */
-  async steer(text: string): Promise<void> {
+  async steer(message: TypedMessage): Promise<void> {
     const [agent, open] = [this.#agent, this.#open];
-    if (agent === undefined || open === undefined) return await this.send(text);
-    const answer = await agent.turn(open.turnId).steer(text);
+    if (agent === undefined || open === undefined) return await this.send(message);
+    const { key, text } = message;
+    const answer = await this.#stored(message, () => agent.turn(open.turnId).steer(text, { key }));
     if (answer.status === "queued") this.#queued.push(answer.turnId);
     this.#say(answer.status === "delivered" ? "(delivered: the next model call sees it)" : "(queued: the next turn)");
   }
@@ -190,4 +220,6 @@ export interface ChatSetup {
   readonly onInterrupt: () => void;
   /** Called for each typed line. */
   readonly onTyped: () => void;
+  /** The parent process of `troupe dev`; `undefined` for a chat of its own. */
+  readonly link: SessionLink | undefined;
 }

@@ -1,8 +1,9 @@
+import { randomUUID } from "node:crypto";
 import type { Runtime } from "../../runtime/index.ts";
 import { userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { askPerson, type Conversation, TerminalRequests } from "../inline/terminal-requests.ts";
-import { type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
+import { type LineInput, type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
 import { findAgent } from "../job/find-agent.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
 import { readBudgets, readStory } from "../job/story.ts";
@@ -25,28 +26,36 @@ import { ChatView } from "./chat-view.ts";
  */
 export class ChatSession {
   readonly #setup: ChatSetup;
-  readonly #input: ReadlineInput;
+  readonly #input: LineInput;
   readonly #view: ChatView;
   readonly #desk: TerminalRequests;
   readonly #agent: ChatAgent;
   readonly #isTerminal: boolean;
+  /** Lines that were typed while no turn was open and none was asked for: they never answer a question that is asked later. */
+  readonly #early: string[] = [];
   #isAsking = false;
-  #isLeaving = false;
+  readonly #leaving = new AbortController();
+  /** Whether another process continues the conversation. */
+  #isSuspended = false;
   #failure: ExitCode | undefined;
 
   constructor(setup: ChatSetup) {
-    const { context, runtime, job } = setup;
+    const { context, runtime, job, link } = setup;
     const { stdin, stdout, environment } = context;
     const { rootAgentId } = job;
     this.#setup = setup;
     this.#isTerminal = stdin.isTTY && stdout.isTTY;
-    this.#input = new ReadlineInput({
-      input: stdin,
-      output: stdout,
-      isTerminal: this.#isTerminal,
-      onInterrupt: setup.onInterrupt,
-      onUnasked: (line) => this.#isTerminal && this.#takeMeanwhile(line),
-    });
+    this.#input =
+      link !== undefined && !this.#isTerminal
+        ? link.lines(stdout)
+        : new ReadlineInput({
+            input: stdin,
+            output: stdout,
+            isTerminal: this.#isTerminal,
+            onInterrupt: setup.onInterrupt,
+            onUnasked: (line) => this.#isTerminal && this.#takeMeanwhile(line),
+            ignoresSuspend: link !== undefined,
+          });
     const paint = paintFor(this.#isTerminal ? environment : { NO_COLOR: "1" });
     this.#view = new ChatView({
       write: (text) => this.#input.write(text),
@@ -66,23 +75,27 @@ export class ChatSession {
 
   /** Runs until the person leaves or the pipe ends. Returns the exit code. */
   async run(): Promise<ExitCode> {
-    const { runtime, job, isKnown, onTyped } = this.#setup;
+    const { runtime, job, isKnown, onTyped, link } = this.#setup;
     const subscription = runtime.subscribe((event) => {
       if (event.rootAgentId !== job.rootAgentId) return;
+      // A reload is told already.
+      if (link !== undefined && event.type === "warning" && event.code === "definition_changed") return;
       this.#view.event(event);
       this.#desk.event(event);
     });
     try {
-      this.#sayAll(job.header);
-      if (this.#isTerminal) this.say("/help shows the commands, Ctrl-D leaves.");
-      if (isKnown) await this.#agent.comeBack();
-      while (!this.#isLeaving) {
-        const read = await this.#input.next("> ");
+      this.#greet();
+      if (isKnown) await this.#guarded(() => this.#agent.comeBack(), { isFatal: true });
+      else for (const message of link?.start.unsent ?? []) await this.#guarded(() => this.#agent.send(message));
+      while (!this.#leaving.signal.aborted && !this.#isSuspended) {
+        const early = this.#early.shift();
+        const read =
+          early === undefined ? await this.#input.next("> ", { signal: this.#leaving.signal }) : { line: early };
         if (typeof read !== "object") break;
         onTyped();
         await this.#guarded(() => this.#take(read.line));
       }
-      return this.#leave();
+      return this.#isSuspended ? exitCodes.success : this.#leave();
     } finally {
       subscription.unsubscribe();
       this.#input.close();
@@ -97,19 +110,50 @@ export class ChatSession {
   }
 
   say(line: string): void {
-    this.#view.say(line);
+    if (!this.#isSuspended) this.#view.say(line);
+  }
+
+  /** Ends the input because another process will continue the conversation; returns the half-typed line. */
+  suspend(reason: string): string {
+    if (this.#agent.open?.state === "running" && !this.#isAsking) this.say(reason);
+    const draft = this.#input.draft();
+    this.#isSuspended = true;
+    this.#input.close();
+    for (const line of this.#early.splice(0)) {
+      const typed = chatLineOf(line);
+      if (typed.type === "message") this.#setup.link?.sending({ key: randomUUID(), text: typed.text });
+    }
+    return draft;
+  }
+
+  draft(): string {
+    return this.#input.draft();
+  }
+
+  #greet(): void {
+    const { job, link } = this.#setup;
+    if (link?.start.isFirst !== false) {
+      this.#sayAll(job.header);
+      if (this.#isTerminal) this.say("/help shows the commands, Ctrl-D leaves.");
+    }
+    if (link === undefined) return;
+    this.say(link.greeting);
+    this.#input.restore(link.start.draft);
   }
 
   #sayAll(lines: readonly string[]): void {
     for (const line of lines) this.say(line);
   }
 
-  /** Shows an error; the conversation continues. */
-  async #guarded(work: () => Promise<void>): Promise<void> {
+  /** Shows an error; the conversation continues unless it is fatal. */
+  async #guarded(work: () => Promise<void>, { isFatal = false } = {}): Promise<void> {
     try {
       this.#failure = undefined;
       await work();
     } catch (error) {
+      // The runtime has ended for another process to continue.
+      if (this.#isSuspended) return;
+      if (isFatal) throw error;
       const failure = failureOf(error, this.#setup.context.environment);
       this.#failure = failure.exitCode;
       this.say(failure.text);
@@ -120,13 +164,18 @@ export class ChatSession {
     const typed = chatLineOf(line);
     if (typed.type === "command") await this.#command(typed.command);
     if (typed.type === "unknown") this.say(`There is no command /${typed.name}; /help lists the commands.`);
-    if (typed.type === "message") await this.#agent.send(typed.text);
+    if (typed.type === "message") await this.#agent.send({ key: randomUUID(), text: typed.text });
   }
 
   /** Handles a line typed while a turn runs: a message is given to the turn. */
   #takeMeanwhile(line: string): boolean {
+    if (this.#agent.open === undefined) {
+      this.#early.push(line);
+      return true;
+    }
     const typed = chatLineOf(line);
-    const take = (): Promise<void> => (typed.type === "message" ? this.#agent.steer(typed.text) : this.#take(line));
+    const take = (): Promise<void> =>
+      typed.type === "message" ? this.#agent.steer({ key: randomUUID(), text: typed.text }) : this.#take(line);
     void this.#guarded(take);
     return true;
   }
@@ -148,7 +197,7 @@ export class ChatSession {
       case "abort":
         return await this.#agent.abort();
       case "exit":
-        this.#isLeaving = true;
+        this.#leaving.abort();
         // Running work is first paused at a safe point. A turn that only waits for this person is left unchanged.
         return this.#agent.open?.state === "running" && !this.#isAsking ? await this.#agent.pause() : undefined;
       default:
@@ -180,7 +229,7 @@ export class ChatSession {
   /** Reads the next line that is not a command of the chat. */
   async #reply(prompt: string, options: NextOptions = {}): Promise<LineRead> {
     for (;;) {
-      const read = this.#isLeaving ? "ended" : await this.#input.next(prompt, options);
+      const read = this.#leaving.signal.aborted ? "ended" : await this.#input.next(prompt, options);
       if (typeof read !== "object") return read;
       this.#setup.onTyped();
       const typed = chatLineOf(read.line);

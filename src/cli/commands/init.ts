@@ -45,7 +45,10 @@ export async function initCommand(
   out("");
   for (const line of [`cd ${shellWord(place)}`, "npm install", "npm start"]) out(`  ${line}`);
   out("");
-  out("npm run dev talks with it; README.md has the other commands.");
+  out(
+    "npm run dev talks with it, shows it in a browser and reloads it at each save; README.md has the other commands.",
+  );
+  out("The first hour, step by step: node_modules/troupe/docs/first-hour.md");
   return exitCodes.success;
 }
 

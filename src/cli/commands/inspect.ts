@@ -144,7 +144,7 @@ export async function interrupted(): Promise<void> {
 }
 
 /** Opens the address in a browser. Fails silently without one, because the address is also printed. */
-function openBrowser(url: string): void {
+export function openBrowser(url: string): void {
   const command = process.platform === "darwin" ? "open" : process.platform === "win32" ? "explorer" : "xdg-open";
   const child = spawn(command, [url], { stdio: "ignore", detached: true });
   child.on("error", () => undefined);

@@ -14,9 +14,20 @@ export interface NextOptions {
 
 /** Lines from a person or a pipe. */
 export interface LineInput {
-  /** Reads the next line. Only one caller at a time. */
+  /** Reads the next line. A caller that comes while another one waits is served first; then the prompt of the other is shown again. */
   next(prompt: string, options?: NextOptions): Promise<LineRead>;
+  /** Writes complete lines above the prompt. */
+  write(text: string): void;
+  /** The half-typed line. */
+  draft(): string;
+  /** Puts back the half-typed line of an earlier process; only on a terminal. */
+  restore(draft: string): void;
   close(): void;
+}
+
+interface Waiter {
+  readonly prompt: string;
+  readonly resolve: (read: LineRead) => void;
 }
 
 interface LineInputOptions {
@@ -31,6 +42,8 @@ interface LineInputOptions {
    * next caller.
    */
   readonly onUnasked?: ((line: string) => boolean) | undefined;
+  /** Whether Ctrl-Z is ignored, because the shell waits for another process than this one. Default: false. */
+  readonly ignoresSuspend?: boolean | undefined;
 }
 
 /**
@@ -40,24 +53,26 @@ interface LineInputOptions {
  * Invariants
  * 1. No line is lost: all lines are returned before the end of the stream.
  * 2. An aborted wait consumes no line.
+ * 3. A line is for the caller that came last, whose prompt is shown.
  */
 export class ReadlineInput implements LineInput {
   readonly #options: LineInputOptions;
   readonly #readline: Interface;
   readonly #lines: string[] = [];
-  #waiter: ((read: LineRead) => void) | undefined;
+  readonly #waiters: Waiter[] = [];
   #hasEnded = false;
 
   constructor(options: LineInputOptions) {
     this.#options = options;
-    const { input, output, isTerminal } = options;
+    const { input, output, isTerminal, ignoresSuspend = false } = options;
     this.#readline = createInterface({ input, ...(isTerminal ? { output } : {}), terminal: isTerminal });
     this.#readline.on("line", (line) => this.#take(line));
     this.#readline.on("close", () => {
       this.#hasEnded = true;
-      this.#waiter?.("ended");
+      for (const { resolve } of this.#waiters) resolve("ended");
     });
     this.#readline.on("SIGINT", options.onInterrupt);
+    if (ignoresSuspend) this.#readline.on("SIGTSTP", () => undefined);
   }
 
   async next(prompt: string, { signal, prefill }: NextOptions = {}): Promise<LineRead> {
@@ -67,44 +82,65 @@ export class ReadlineInput implements LineInput {
     if (kept === undefined && this.#hasEnded) return "ended";
     if (kept === undefined && isTerminal) {
       this.#readline.setPrompt(prompt);
-      this.#readline.prompt();
+      // Keeps what was typed before the prompt, with its cursor.
+      this.#readline.prompt(true);
       if (prefill !== undefined) this.#readline.write(prefill);
     }
-    const read = kept === undefined ? await this.#wait(signal) : { line: kept };
+    const read = kept === undefined ? await this.#wait(prompt, signal) : { line: kept };
     if (typeof read === "object" && (!isTerminal || kept !== undefined)) output.write(`${prompt}${read.line}\n`);
     if (typeof read !== "object" && isTerminal) output.write("\n");
     return read;
   }
 
-  /** Writes complete lines above the prompt. */
   write(text: string): void {
     const { output, isTerminal } = this.#options;
-    const isTyping = isTerminal && this.#waiter !== undefined;
+    const isTyping = isTerminal && this.#waiters.length > 0;
     output.write(isTyping ? `\r${clearToEnd}${text}` : text);
     if (isTyping) this.#readline.prompt(true);
   }
 
+  draft(): string {
+    return this.#options.isTerminal && !this.#hasEnded ? this.#readline.line : "";
+  }
+
+  restore(draft: string): void {
+    if (this.#options.isTerminal && draft !== "") this.#readline.write(draft);
+  }
+
   close(): void {
+    // What follows begins on a line of its own.
+    if (this.#waiters.length === 0 && this.draft() !== "") this.#options.output.write("\n");
     this.#readline.close();
   }
 
-  async #wait(signal: AbortSignal | undefined): Promise<LineRead> {
+  async #wait(prompt: string, signal: AbortSignal | undefined): Promise<LineRead> {
     const { promise, resolve } = Promise.withResolvers<LineRead>();
+    const waiter = { prompt, resolve };
     const onAbort = (): void => resolve("aborted");
     signal?.addEventListener("abort", onAbort, { once: true });
-    this.#waiter = resolve;
+    this.#waiters.push(waiter);
     try {
       return await promise;
     } finally {
-      this.#waiter = undefined;
+      this.#remove(waiter);
       signal?.removeEventListener("abort", onAbort);
     }
   }
 
+  #remove(waiter: Waiter): void {
+    const index = this.#waiters.indexOf(waiter);
+    if (index >= 0) this.#waiters.splice(index, 1);
+    const other = this.#waiters.at(-1);
+    if (index < 0 || other === undefined || !this.#options.isTerminal || this.#hasEnded) return;
+    this.#readline.setPrompt(other.prompt);
+    this.#readline.prompt(true);
+  }
+
   #take(line: string): void {
-    const waiter = this.#waiter;
-    this.#waiter = undefined;
-    if (waiter !== undefined) waiter({ line });
-    else if (this.#options.onUnasked?.(line) !== true) this.#lines.push(line);
+    const waiter = this.#waiters.at(-1);
+    if (waiter !== undefined) {
+      this.#remove(waiter);
+      waiter.resolve({ line });
+    } else if (this.#options.onUnasked?.(line) !== true) this.#lines.push(line);
   }
 }

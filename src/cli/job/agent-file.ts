@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs";
 import * as nodeModule from "node:module";
-import { extname, resolve } from "node:path";
+import { extname, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 import type { TealAgent, TealAgentOptions } from "../../server/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
+import { type LoadFault, loadFaultOf } from "./load-fault.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
@@ -27,6 +28,11 @@ export interface AgentFile {
   readonly teal?: TealAgent;
 }
 
+interface LoadOptions extends Pick<TealAgentOptions, "plugins" | "catalog"> {
+  /** The files that were loaded so far, among which the place of an error is looked for. Default: only the agent file is. */
+  readonly loaded?: (() => readonly string[]) | undefined;
+}
+
 /**
  * Loads an agent file, which runs its code: a module, or an agent's YAML file with its plugins. Throws
  * `InvalidInputError` if the file does not exist, has no definition, or its `mayDecide` is not a function.
@@ -34,24 +40,17 @@ export interface AgentFile {
 export async function loadAgentFile(
   path: string,
   directory: string,
-  places: Pick<TealAgentOptions, "plugins" | "catalog"> = {},
+  { loaded = () => [], ...places }: LoadOptions = {},
 ): Promise<AgentFile> {
-  const file = resolve(directory, path);
-  const ending = extname(file);
-  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if (!agentFileEndings.includes(ending)) {
-    throw new InvalidInputError(
-      `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
-    );
-  }
+  const file = assertAgentFile(path, directory);
   findTroupe();
-  if (yamlEndings.includes(ending)) {
+  if (yamlEndings.includes(extname(file))) {
     const { loadTealAgent } = await import("../../server/index.ts");
     const teal = await loadTealAgent(file, places);
     const agents: Definitions = [teal.definition];
     return { agents, roots: agents, mayDecide: undefined, teal };
   }
-  const exported = await importFile(file, path);
+  const exported = await importFile(file, { path, directory, loaded });
   const [first, ...others] = definitionsIn(exported);
   if (first !== undefined) {
     const agents: Definitions = [first, ...others];
@@ -59,6 +58,16 @@ export async function loadAgentFile(
   }
   throw new InvalidInputError(
     `${path} exports no agent; export the result of defineAgent as default or as "agent", or several as "agents"`,
+  );
+}
+
+/** The absolute path of an agent file. Throws `InvalidInputError` if it does not exist, or has another extension. */
+export function assertAgentFile(path: string, directory: string): string {
+  const file = resolve(directory, path);
+  if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
+  if (agentFileEndings.includes(extname(file))) return file;
+  throw new InvalidInputError(
+    `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
   );
 }
 
@@ -93,14 +102,39 @@ function namesOf(agents: readonly AgentDefinition[]): string {
   return agents.map(({ name }) => `"${name}"`).join(", ");
 }
 
-async function importFile(file: string, path: string): Promise<Readonly<Record<string, unknown>>> {
+/** An agent file whose code does not parse, does not resolve or throws. */
+export class UnloadableFileError extends InvalidInputError {
+  /** Where, if Node tells it. */
+  readonly fault: LoadFault | undefined;
+
+  constructor(message: string, { cause, fault }: { readonly cause: unknown; readonly fault: LoadFault | undefined }) {
+    super(message, { cause });
+    this.fault = fault;
+  }
+}
+
+async function importFile(
+  file: string,
+  {
+    path,
+    directory,
+    loaded,
+  }: { readonly path: string; readonly directory: string; readonly loaded: () => readonly string[] },
+): Promise<Readonly<Record<string, unknown>>> {
   try {
     return (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const hint = typeScriptHint(error, process.version);
-    throw new InvalidInputError(`${path} cannot be loaded: ${why}${hint}`, { cause: error });
+    const fault = loadFaultOf(error, [file, ...loaded()]);
+    const place = fault === undefined ? "" : ` (at ${placeText(fault, directory)})`;
+    throw new UnloadableFileError(`${path} cannot be loaded: ${why}${place}${hint}`, { cause: error, fault });
   }
+}
+
+/** `src/agent.ts:3:8`, relative to the folder. */
+export function placeText({ path, line, column }: LoadFault, directory: string): string {
+  return [relative(directory, path), line, ...(column === undefined ? [] : [column])].join(":");
 }
 
 /** The hint for a Node version that cannot run TypeScript (before 22.18); empty for other errors. */

@@ -100,7 +100,8 @@ export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, ti
 export const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type EndSignal = keyof typeof signalExitCodes;
 
-function onSignals(
+/** Calls `heard` at each signal to end; npm's copy of a signal is left out. The returned function stops listening. */
+export function onSignals(
   source: SignalSource,
   { now, isForwarded }: SignalTiming,
   heard: (signal: EndSignal, exitCode: number) => void,

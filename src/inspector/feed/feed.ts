@@ -98,7 +98,7 @@ export class Feed {
   info(scope: Scope): FeedInfo {
     const sources = this.#sources.all();
     const isLive = sources.some(({ runtime }) => runtime?.isOpen === true);
-    const isWritten = isLive || sources.some(({ stores }) => areShared(stores));
+    const isWritten = isLive || sources.some(({ stores, isWritten: isSent }) => isSent ?? areShared(stores));
     const actors = scope === "act" ? sources.flatMap((source) => actorOf(source) ?? []) : [];
     const definitions = actors.flatMap(({ talk }) => talk?.definitions ?? []);
     const acts = actors.length === 0 ? "none" : actors.some(({ talk }) => talk !== undefined) ? "talk" : "decide";

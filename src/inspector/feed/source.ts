@@ -26,6 +26,8 @@ export interface FeedSource {
   readonly queues?: Queues | undefined;
   /** Decides, pauses and talks. Absent if the runs are read-only. */
   readonly actor?: Actor | undefined;
+  /** Whether the stores' live channel has answers while they are written, although this process does not run the agents. Default: as the stores do. */
+  readonly isWritten?: boolean | undefined;
   /** Whether the runs were loaded from a file. */
   readonly isFile?: boolean | undefined;
 }

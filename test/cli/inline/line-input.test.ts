@@ -50,6 +50,41 @@ describe("lines of a terminal", () => {
     lines.close();
   });
 
+  test("that are half-typed go on in the next process", async () => {
+    const before = opened(true);
+    const waiting = before.lines.next("> ");
+    before.input.write("half");
+    const draft = before.lines.draft();
+    before.lines.close();
+    expect(await waiting).toBe("ended");
+    const after = opened(true);
+    after.lines.restore(draft);
+    after.input.write(" a line\r");
+    expect(await after.lines.next("> ")).toEqual({ line: "half a line" });
+    after.lines.close();
+  });
+
+  test("are for the caller that came last, and then for the one before it", async () => {
+    const { input, lines, written } = opened(true);
+    const message = lines.next("> ");
+    const reply = lines.next("Approve? ");
+    input.write("y\r");
+    expect(await reply).toEqual({ line: "y" });
+    expect(written()).toMatch(/> [^]*Approve\? [^]*> /);
+    input.write("Hello\r");
+    expect(await message).toEqual({ line: "Hello" });
+    lines.close();
+  });
+
+  test("keep what was typed before their prompt", async () => {
+    const { input, lines } = opened(true);
+    input.write("before ");
+    const waiting = lines.next("> ");
+    input.write("and after\r");
+    expect(await waiting).toEqual({ line: "before and after" });
+    lines.close();
+  });
+
   test("Ctrl-C is reported and ends nothing, Ctrl-D ends the input", async () => {
     const { input, lines, interrupts } = opened(true);
     const waiting = lines.next("> ");
