@@ -42,6 +42,7 @@ export {
   deleteOwner,
   type DeletionDependencies,
   finishDeletions,
+  pruneSchedules,
   pruneTrees,
   rootsOf,
   storedDeletions,

@@ -16,8 +16,8 @@ import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { JsonObject, Schedule, ScheduleTimes } from "../../state/index.ts";
 import { metadataRule } from "../api/agent-options.ts";
-import type { ScheduleListOptions, ScheduleOptions, ScheduleTimesOptions } from "../api/schedule-types.ts";
-import { inputOf } from "../api/turn-options.ts";
+import type { RunNowOptions, ScheduleListOptions, ScheduleOptions, ScheduleTimesOptions } from "../api/schedule-types.ts";
+import { inputOf, keyRule } from "../api/turn-options.ts";
 import { durationRule } from "./duration.ts";
 import { assertCron, assertTimezone, instantOf } from "./schedule-times.ts";
 
@@ -61,7 +61,7 @@ export const timesRules = {
 } as const;
 
 export const ifMissedRule = oneOfRule("skip", "once", "all");
-export const ifBusyRule = oneOfRule("queue", "skip");
+export const ifBusyRule = oneOfRule("queue", "skip", "steer", "supersede");
 
 const scheduleOptionsSchema: OptionsSchema<ScheduleOptions> = {
   rules: {
@@ -107,6 +107,11 @@ export function scheduleOptionsOf(options: unknown): ScheduleOptions {
 
 export function scheduleListOptionsOf(options: unknown): ScheduleListOptions {
   return optionsOf<ScheduleListOptions>(options, "runtime.schedules.list()", listOptionsSchema);
+}
+
+/** The idempotency key of a run. Throws `InvalidInputError`. */
+export function runKeyOf(options: unknown, of: string): string | undefined {
+  return optionsOf<RunNowOptions>(options, of, { rules: { key: keyRule }, instead: { idempotencyKey: "key" } }).key;
 }
 
 /** Throws `InvalidInputError` for anything but an id of at most 100 characters. */
