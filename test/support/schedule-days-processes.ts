@@ -1,11 +1,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { rolldown } from "rolldown";
 import type { Stores } from "../../src/index.ts";
 import type { DaysDeployment, DaysProcess } from "./schedule-days.ts";
 import type { DaysMessage } from "./schedule-days-process.ts";
 
 const program = fileURLToPath(new URL("schedule-days-process.ts", import.meta.url));
+const bundled = "program.mjs";
 
 /** The points at which a process is killed by itself, besides those at which the test kills it from outside. */
 const deaths = [
@@ -22,14 +27,26 @@ const deaths = [
 export class ProcessDeployment implements DaysDeployment {
   readonly stores: Stores;
   readonly #args: readonly string[];
+  readonly #folder: string;
   readonly #children = new Set<ChildProcess>();
   #spare: Promise<ChildProcess>;
 
-  /** `args`: a SQLite file, or the URL of a Redis and a prefix. */
-  constructor(stores: Stores, args: readonly string[]) {
+  private constructor(stores: Stores, args: readonly string[], folder: string) {
     this.stores = stores;
     this.#args = args;
+    this.#folder = folder;
     this.#spare = this.#fork();
+  }
+
+  /** `args`: a SQLite file, or the URL of a Redis and a prefix. */
+  static async create(stores: Stores, args: readonly string[]): Promise<ProcessDeployment> {
+    const folder = mkdtempSync(join(tmpdir(), "troupe-days-program-"));
+    // As one file it starts ten times as fast as from its hundreds of modules, and hundreds of processes are started.
+    const resolve = { conditionNames: ["troupe-source", "import", "node", "default"] };
+    const bundle = await rolldown({ input: program, platform: "node", resolve, logLevel: "silent" });
+    await bundle.write({ dir: folder, format: "esm", entryFileNames: bundled });
+    await bundle.close();
+    return new ProcessDeployment(stores, args, folder);
   }
 
   async start(now: number, sleptMs: number): Promise<DaysProcess> {
@@ -44,10 +61,11 @@ export class ProcessDeployment implements DaysDeployment {
     await this.#spare;
     for (const child of this.#children) child.kill("SIGKILL");
     await this.stores.close();
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async #fork(): Promise<ChildProcess> {
-    const child = fork(program, this.#args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    const child = fork(join(this.#folder, bundled), this.#args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
     this.#children.add(child);
     child.once("exit", () => this.#children.delete(child));
     await once(child, "message");

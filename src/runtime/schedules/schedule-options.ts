@@ -121,6 +121,16 @@ export function scheduleKeyOf(key: unknown, of: string): string {
   throw new InvalidInputError(`${of}: key has ${checked.length} characters; expected at most ${LONGEST_KEY}`);
 }
 
+/** The times of a schedule as a client of a server wrote them. Throws `InvalidInputError`. */
+export async function checkedTimes(
+  { at, every, cron, timezone, startAt, endAt }: ScheduleTimesOptions,
+  now: number,
+  of: string,
+): Promise<Pick<Schedule, "times" | "startAt" | "endAt">> {
+  const given = { at, every, cron, timezone, startAt, endAt };
+  return await timesOf(optionsOf<ScheduleTimesOptions>(given, of, { rules: timesRules }), now, of);
+}
+
 /** The checked times of a schedule. `of`: the function as the caller writes it. Throws `InvalidInputError`. */
 export async function timesOf(
   options: ScheduleTimesOptions,
