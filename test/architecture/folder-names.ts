@@ -58,6 +58,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "DeletedCounts",
     "DeletionDependencies",
     "finishDeletions",
+    "pruneSchedules",
     "pruneTrees",
     "rootsOf",
     "storedDeletions",

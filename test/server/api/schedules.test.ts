@@ -35,8 +35,8 @@ async function staged(limits: ServeLimits = {}): Promise<Stage> {
     return { status: response.status, headers: response.headers, body: (await response.json()) as Answer["body"] };
   };
   const pass = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; left -= 10_000) {
-      clock.advance(Math.min(10_000, left));
+    for (let left = ms; left > 0; left -= MINUTE) {
+      clock.advance(Math.min(MINUTE, left));
       await loopTurns(6);
     }
   };
