@@ -75,7 +75,7 @@ export const scheduleSchema = z.object({
   nextAt: integerOrNullSchema,
   /** Since when it is paused; `null` while it is not. */
   pausedAt: integerOrNullSchema,
-  /** Runs besides the times that no process has opened yet, each with its idempotency key. Absent: none. */
+  /** Runs besides the times that no process has opened yet, each with its idempotency key. `undefined` if there are none. */
   asked: z.array(z.object({ key: textSchema, at: integerSchema })).optional(),
   /** How many times had each outcome. */
   counts: z.object({ opened: countSchema, busy: countSchema, missed: countSchema, failed: countSchema }),

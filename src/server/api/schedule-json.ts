@@ -57,11 +57,11 @@ export const scheduleJsonSchema = z
   .object({
     scheduleId: z.string(),
     definition: z.string().meta({ description: "Name of the definition." }),
-    agentId: shape.agentId.meta({ description: "The agent of every run; null: each run has a new agent." }),
+    agentId: shape.agentId.meta({ description: "The agent of every run, or null if each run has a new agent." }),
     sessionId: shape.sessionId,
     metadata: jsonObjectSchema,
     input: contentSchema,
-    budget: jsonObjectSchema.nullable().meta({ description: "Limits of each turn; null: those of the definition." }),
+    budget: jsonObjectSchema.nullable().meta({ description: "Limits of each turn, or null if they are those of the definition." }),
     times: shape.times.meta({ description: "When it runs." }),
     startAt: shape.startAt,
     endAt: shape.endAt,

@@ -1,43 +1,40 @@
 import { type Clock, createId } from "../../base/index.ts";
-import type { Budget } from "../../budget/index.ts";
 import { NotFoundError, PolicyRefusedError } from "../../errors/index.ts";
-import { type Agent, assertApart, checkedTimes, type Runtime } from "../../runtime/index.ts";
-import type { Content, JsonObject, Schedule, ScheduledRun } from "../../state/index.ts";
+import { type Agent, assertApart, checkedTimes, type Runtime, type ScheduleOptions } from "../../runtime/index.ts";
+import type { Schedule, ScheduledRun } from "../../state/index.ts";
 import { assertSame, assertUnmarked, creationMark } from "./creation-mark.ts";
-import type { Limits } from "./limits.ts";
 import { contentHash, type RequestKey, scheduleIdOfKey, scheduleIdOfName, turnKeyOf } from "./names.ts";
 import { limitOf, type Page, type PageOptions, pageOf } from "./pages.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
 /** A schedule that a client asks for. */
-export interface NewScheduleOptions extends Partial<Pick<Schedule, "ifMissed" | "ifBusy">> {
+export interface NewScheduleOptions extends Omit<ScheduleOptions, "agent" | "ownerId" | "actorId"> {
   /** Name of the definition. */
   readonly definition: string;
-  /** The input of each turn. */
-  readonly input: Content;
   /** A name that the client chooses; the same name is the same schedule. Default: none. */
   readonly name?: string | undefined;
   /** Idempotency key; without a name it also identifies the schedule. Default: none. */
   readonly key?: RequestKey | undefined;
-  readonly at?: string | number | undefined;
-  readonly every?: string | number | undefined;
-  readonly cron?: string | undefined;
-  readonly timezone?: string | undefined;
-  readonly startAt?: string | number | undefined;
-  readonly endAt?: string | number | undefined;
-  /** An existing root agent of the caller, for every run. Default: a new agent for each run. */
-  readonly agentId?: string | undefined;
-  readonly sessionId?: string | undefined;
-  readonly metadata?: JsonObject | undefined;
-  /** Limits of each turn. Default: those of the definition. */
-  readonly budget?: Omit<Budget, "deadline"> | undefined;
+}
+
+/** Limits of one caller's schedules. */
+export interface ScheduleLimits {
+  /** Maximum number of schedules. */
+  readonly schedules: number;
+  /** Minimum distance between two times of a schedule, in milliseconds. */
+  readonly scheduleDistanceMs: number;
 }
 
 interface CallerSchedulesDependencies {
+  /** The runtime of the caller's tenant. */
   readonly runtime: Runtime;
+  /** The source of time of the server. */
   readonly clock: Pick<Clock, "now">;
+  /** The caller. */
   readonly ownerId: string;
-  readonly limits: Pick<Limits, "schedules" | "scheduleDistanceMs">;
+  /** The caller's limits. */
+  readonly limits: ScheduleLimits;
+  /** Counts a turn until the returned function is called. Rejects with `ServerError` (429). */
   admitTurn(): Promise<() => void>;
   /** A root agent of the caller. Rejects with `NotFoundError`. */
   root(agentId: string): Promise<Agent>;

@@ -33,11 +33,11 @@ import {
 } from "../../state/index.ts";
 import { formatAgentCursor, formatTurnCursor, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import { CallerSchedules } from "./caller-schedules.ts";
+import { CallerSchedules, type ScheduleLimits } from "./caller-schedules.ts";
 import { assertSame, assertUnmarked, creationMark } from "./creation-mark.ts";
 import { isKeyReused, keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
-import { type Limits, limitsAtWork } from "./limits.ts";
+import { limitsAtWork } from "./limits.ts";
 import { agentIdOfKey, agentIdOfName, contentHash, type RequestKey, turnKeyOf } from "./names.ts";
 import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
 import { limitOf, type Page, type PageOptions, pageOf } from "./pages.ts";
@@ -57,7 +57,7 @@ export interface CallerDependencies {
    */
   readonly admitTurn: () => Promise<() => void>;
   /** Limits of the caller's schedules. Default: those of `ServeLimits`. */
-  readonly limits?: Pick<Limits, "schedules" | "scheduleDistanceMs"> | undefined;
+  readonly limits?: ScheduleLimits | undefined;
 }
 
 export interface NewAgentOptions {
