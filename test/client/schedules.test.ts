@@ -38,7 +38,9 @@ it("wrong schedules are refused before anything is sent", async () => {
     { agent: "desk" },
     { key: "x".repeat(256) },
   ]) {
-    await expect(client.createSchedule({ ...good, ...change } as never)).rejects.toMatchObject({ code: "invalid_input" });
+    await expect(client.createSchedule({ ...good, ...change } as never)).rejects.toMatchObject({
+      code: "invalid_input",
+    });
   }
   expect(() => client.schedule("")).toThrow("scheduleId");
   await expect(client.schedules({ limit: 0 })).rejects.toMatchObject({ code: "invalid_input" });

@@ -40,7 +40,11 @@ export async function pruneCommand(context: CliContext, options: PruneCommandOpt
         context.note(`Would delete ${what}.`);
         return exitCodes.success;
       }
-      if (found.length + ended.length > 0 && options.yes !== true && !(await confirm(context, `Delete ${what} for good?`))) {
+      if (
+        found.length + ended.length > 0 &&
+        options.yes !== true &&
+        !(await confirm(context, `Delete ${what} for good?`))
+      ) {
         context.note("Nothing was deleted.");
         return exitCodes.failure;
       }

@@ -170,8 +170,10 @@ export async function runNowCommand(
     async (stores) => await schedulesIn(stores).ask(key, { key: options.key }),
   );
   const run = runs.find((one) => one.key !== undefined && one.key === options.key);
-  if (run) context.out(`This run of ${key} was handled before: ${run.outcome}, ${run.turnId ?? run.message ?? "no turn"}.`);
-  else context.out(`Requested a run of ${key}. A process with the agent "${definition}" opens its turn within seconds.`);
+  if (run)
+    context.out(`This run of ${key} was handled before: ${run.outcome}, ${run.turnId ?? run.message ?? "no turn"}.`);
+  else
+    context.out(`Requested a run of ${key}. A process with the agent "${definition}" opens its turn within seconds.`);
   return exitCodes.success;
 }
 

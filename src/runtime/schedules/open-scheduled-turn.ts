@@ -81,7 +81,12 @@ async function openScheduledTurn(
   const record = await startedAgent(core, schedule, key.agentId);
   const text = turnKeyOfRun(schedule, time);
   // The key is the whole meaning: a schedule that was changed after it had opened the turn does not open another one.
-  const turn = { input, actorId, limits, key: { text, hash: createHash("sha256").update(text).digest("hex") } } as const;
+  const turn = {
+    input,
+    actorId,
+    limits,
+    key: { text, hash: createHash("sha256").update(text).digest("hex") },
+  } as const;
   const ifBusy = await whenBusy(core, schedule, record);
   const now = core.clock.now();
   const outcome =

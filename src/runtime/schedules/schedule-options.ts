@@ -16,7 +16,12 @@ import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { JsonObject, Schedule, ScheduleTimes } from "../../state/index.ts";
 import { metadataRule } from "../api/agent-options.ts";
-import type { RunNowOptions, ScheduleListOptions, ScheduleOptions, ScheduleTimesOptions } from "../api/schedule-types.ts";
+import type {
+  RunNowOptions,
+  ScheduleListOptions,
+  ScheduleOptions,
+  ScheduleTimesOptions,
+} from "../api/schedule-types.ts";
 import { inputOf, keyRule } from "../api/turn-options.ts";
 import { durationRule } from "./duration.ts";
 import { assertCron, assertTimezone, instantOf } from "./schedule-times.ts";

@@ -16,7 +16,10 @@ const { ifMissed, ifBusy } = scheduleSchema.shape;
 
 const scheduleBudgetSchema = budgetSchema
   .omit({ deadline: true })
-  .meta({ id: "ScheduleBudget", description: "Limits of each turn of a schedule. Absent means unlimited; 0 allows nothing." });
+  .meta({
+    id: "ScheduleBudget",
+    description: "Limits of each turn of a schedule. Absent means unlimited; 0 allows nothing.",
+  });
 
 export const newScheduleSchema = z
   .strictObject({
@@ -61,13 +64,17 @@ export const scheduleJsonSchema = z
     sessionId: shape.sessionId,
     metadata: jsonObjectSchema,
     input: contentSchema,
-    budget: jsonObjectSchema.nullable().meta({ description: "Limits of each turn, or null if they are those of the definition." }),
+    budget: jsonObjectSchema
+      .nullable()
+      .meta({ description: "Limits of each turn, or null if they are those of the definition." }),
     times: shape.times.meta({ description: "When it runs." }),
     startAt: shape.startAt,
     endAt: shape.endAt,
     ifMissed,
     ifBusy,
-    setByTurnId: shape.setByTurnId.meta({ description: "The turn whose tool set it; null if a client or a program did." }),
+    setByTurnId: shape.setByTurnId.meta({
+      description: "The turn whose tool set it; null if a client or a program did.",
+    }),
     createdAt: milliseconds,
     changedAt: milliseconds,
     nextAt: shape.nextAt.meta({ description: "The next time; null when none is left." }),
@@ -80,7 +87,17 @@ export type ScheduleJson = DeepReadonly<z.infer<typeof scheduleJsonSchema>>;
 
 export function scheduleJson(schedule: Schedule): ScheduleJson {
   const { key, definition, agentId, sessionId, metadata, input, budget, times, startAt, endAt } = schedule;
-  const { ifMissed: missed, ifBusy: busy, setByTurnId, createdAt, changedAt, nextAt, pausedAt, counts, runs } = schedule;
+  const {
+    ifMissed: missed,
+    ifBusy: busy,
+    setByTurnId,
+    createdAt,
+    changedAt,
+    nextAt,
+    pausedAt,
+    counts,
+    runs,
+  } = schedule;
   return {
     scheduleId: key,
     definition,

@@ -1,6 +1,6 @@
 import { type Clock, createId } from "../../base/index.ts";
 import { NotFoundError, PolicyRefusedError } from "../../errors/index.ts";
-import { type Agent, assertApart, checkedTimes, type Runtime, type ScheduleOptions } from "../../runtime/index.ts";
+import { type Agent, assertApart, checkedTimes, type Runtime } from "../../runtime/index.ts";
 import type { Schedule, ScheduledRun } from "../../state/index.ts";
 import { assertSame, assertUnmarked, creationMark } from "./creation-mark.ts";
 import { contentHash, type RequestKey, scheduleIdOfKey, scheduleIdOfName, turnKeyOf } from "./names.ts";
@@ -8,7 +8,7 @@ import { limitOf, type Page, type PageOptions, pageOf } from "./pages.ts";
 import { assertNotRaised } from "./turn-budget.ts";
 
 /** A schedule that a client asks for. */
-export interface NewScheduleOptions extends Omit<ScheduleOptions, "agent" | "ownerId" | "actorId"> {
+export interface NewScheduleOptions extends Omit<Parameters<Runtime["schedule"]>[1], "agent" | "ownerId" | "actorId"> {
   /** Name of the definition. */
   readonly definition: string;
   /** A name that the client chooses; the same name is the same schedule. Default: none. */
@@ -131,10 +131,7 @@ export class CallerSchedules {
   }
 
   /** Opens one turn now; with a key once. Rejects with `NotFoundError`. */
-  async run(
-    id: string,
-    given?: RequestKey,
-  ): Promise<{ readonly run: ScheduledRun; readonly isReplayed: boolean }> {
+  async run(id: string, given?: RequestKey): Promise<{ readonly run: ScheduledRun; readonly isReplayed: boolean }> {
     const { runtime } = this.#dependencies;
     const key = given === undefined ? createId() : turnKeyOf(given);
     const schedule = await this.get(id);
@@ -159,7 +156,8 @@ export class CallerSchedules {
     try {
       return await change(key);
     } catch (error) {
-      const isGone = error instanceof NotFoundError && (await this.#dependencies.runtime.schedules.get(key)) === undefined;
+      const isGone =
+        error instanceof NotFoundError && (await this.#dependencies.runtime.schedules.get(key)) === undefined;
       throw isGone ? this.#dependencies.stranger(false) : error;
     }
   }

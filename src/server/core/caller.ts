@@ -426,4 +426,3 @@ type Kind = "agent" | "turn" | "request" | "schedule";
 
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
-

@@ -49,11 +49,18 @@ const keyed = (key: string) => ({ headers: { "idempotency-key": key } });
 test("an owner creates, lists, reads, pauses, resumes, runs and deletes a schedule", async () => {
   const { runtime, ask, pass } = await staged();
   const metadata = { title: "Hourly" };
-  const made = await ask("POST /api/schedules", { body: { ...hourly, key: "watch", metadata, budget: { maxSteps: 2 } } });
+  const made = await ask("POST /api/schedules", {
+    body: { ...hourly, key: "watch", metadata, budget: { maxSteps: 2 } },
+  });
   expect(made.status).toBe(201);
   const { scheduleId } = made.body;
   expect(made.headers.get("location")).toBe(`/api/schedules/${scheduleId}`);
-  expect(made.body).toMatchObject({ definition: "desk", nextAt: start + 60 * MINUTE, metadata, budget: { maxSteps: 2 } });
+  expect(made.body).toMatchObject({
+    definition: "desk",
+    nextAt: start + 60 * MINUTE,
+    metadata,
+    budget: { maxSteps: 2 },
+  });
   expect(Object.keys(made.body)).not.toEqual(expect.arrayContaining(["tenant"]));
   expect(made.body).not.toHaveProperty("ownerId");
   await pass(61 * MINUTE);
@@ -81,7 +88,9 @@ test("a list has pages, and those of one agent", async () => {
   const first = await ask("GET /api/schedules?limit=2");
   const rest = await ask(`GET /api/schedules?limit=2&after=${String(first.body["next"])}`);
   expect(rest.body).toMatchObject({ items: [{}], next: null });
-  const ids = [first, rest].flatMap(({ body }) => (body["items"] as Answer["body"][]).map(({ scheduleId }) => scheduleId));
+  const ids = [first, rest].flatMap(({ body }) =>
+    (body["items"] as Answer["body"][]).map(({ scheduleId }) => scheduleId),
+  );
   expect(new Set(ids).size).toBe(3);
   expect((await ask(`GET /api/schedules?agent=${agentId}`)).body["items"]).toMatchObject([{ agentId }]);
 });
