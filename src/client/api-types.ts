@@ -235,7 +235,7 @@ export type ScheduledRunInfo = Omit<ScheduledRun, "key">;
 
 /** A schedule on the server. Times are milliseconds since the epoch. */
 export interface ScheduleInfo
-  extends Omit<Schedule, "tenant" | "key" | "ownerId" | "actorId" | "revision" | "asked" | "runs"> {
+  extends Omit<Schedule, "tenant" | "key" | "ownerId" | "actorId" | "revision" | "asked" | "steered" | "runs"> {
   /** Its id. */
   readonly scheduleId: string;
   /** The newest 20 runs, oldest first. */

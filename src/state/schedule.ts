@@ -77,6 +77,8 @@ export const scheduleSchema = z.object({
   pausedAt: integerOrNullSchema,
   /** Runs besides the times that no process has opened yet, each with its idempotency key. `undefined` if there are none. */
   asked: z.array(z.object({ key: textSchema, at: integerSchema })).optional(),
+  /** The turn that was given inputs last while it was open, and how many. `undefined` unless the schedule has steered one. */
+  steered: z.object({ turnId: textSchema, count: countSchema }).optional(),
   /** How many times had each outcome. */
   counts: z.object({ opened: countSchema, busy: countSchema, missed: countSchema, failed: countSchema }),
   /** The newest runs, oldest first; at most 20. */

@@ -4,7 +4,7 @@ import { type Schedule, scheduleDueAt, type ScheduledRun, type Timer } from "../
 import type { ScheduleCursor } from "../../stores/index.ts";
 import type { AlarmSource } from "../core/alarms.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { type OpenedRun, openRun } from "./open-scheduled-turn.ts";
+import { type OpenedRun, openRun, withSteered } from "./open-scheduled-turn.ts";
 import { dueRuns, type DueRuns, MISSED_AFTER_MS, timeSeriesOf } from "./schedule-times.ts";
 
 /** Number of schedules per query, and how many of them are handled at a time. */
@@ -102,8 +102,12 @@ export class DueSchedules implements AlarmSource {
     const asked = schedule.asked?.filter(({ at }) => at <= now) ?? [];
     if (!due && asked.length === 0) return;
     const opened: OpenedRun[] = [];
-    for (const run of asked) opened.push(await openRun(this.#core, schedule, run));
-    for (const at of due?.runs ?? []) opened.push(await openRun(this.#core, schedule, { at }));
+    let current = schedule;
+    for (const run of [...asked, ...(due?.runs.map((at) => ({ at })) ?? [])]) {
+      const one = await openRun(this.#core, current, run);
+      opened.push(one);
+      current = withSteered(current, one);
+    }
     await recordRuns(this.#core, schedule, { opened, due });
   }
 
@@ -142,7 +146,7 @@ export async function recordRuns(
     const isFirst = row.revision === seen.revision;
     const runs = isFirst && due ? [...missedRun(due, clock.now()), ...all] : isFirst ? all : own;
     const changed = withRuns(row, runs, isFirst ? (due?.missed?.count ?? 0) : 0);
-    const { asked = [], ...others } = changed;
+    const { asked = [], ...others } = opened.reduce(withSteered, changed);
     const left = asked.filter(({ key }) => !handled.has(key));
     if (changed === row && left.length === asked.length && !(isFirst && due)) return;
     const moved = isFirst && due ? { nextAt: due.nextAt } : {};

@@ -43,6 +43,16 @@ export function turnKeyOfRun({ key }: Pick<Schedule, "key">, run: RunTime): stri
 export interface OpenedRun {
   readonly run: ScheduledRun;
   readonly isNew: boolean;
+  /** Whether an open turn was given the input. */
+  readonly isSteered?: boolean | undefined;
+}
+
+/** The schedule after a run: it counts the inputs that it has given to the same open turn. */
+export function withSteered(schedule: Schedule, { run, isNew, isSteered = false }: OpenedRun): Schedule {
+  const { turnId } = run;
+  if (!isSteered || !isNew || turnId === null) return schedule;
+  const count = schedule.steered?.turnId === turnId ? schedule.steered.count : 0;
+  return { ...schedule, steered: { turnId, count: count + 1 } };
 }
 
 /**
@@ -56,8 +66,8 @@ export async function openRun(core: RuntimeCore, schedule: Schedule, time: RunTi
   try {
     const opened = await openScheduledTurn(core, schedule, time);
     if (opened === "busy") return { run: { ...of, handledAt: handled(), outcome: "busy", turnId: null }, isNew: false };
-    const { turnId, isNew } = opened;
-    return { run: { ...of, handledAt: handled(), outcome: "opened", turnId }, isNew };
+    const { turnId, isNew, isSteered } = opened;
+    return { run: { ...of, handledAt: handled(), outcome: "opened", turnId }, isNew, isSteered };
   } catch (error) {
     if (mayStillSucceed(error)) throw error;
     const message = wordsOfThrown(error);
@@ -74,7 +84,7 @@ async function openScheduledTurn(
   core: RuntimeCore,
   schedule: Schedule,
   time: RunTime,
-): Promise<{ readonly turnId: string; readonly isNew: boolean } | "busy"> {
+): Promise<{ readonly turnId: string; readonly isNew: boolean; readonly isSteered?: boolean } | "busy"> {
   const { input, actorId, budget } = schedule;
   const limits = budget === null ? null : limitsOf(budget as Budget);
   const key = core.keyOf(agentOfRun(schedule, time));
@@ -87,7 +97,7 @@ async function openScheduledTurn(
     limits,
     key: { text, hash: createHash("sha256").update(text).digest("hex") },
   } as const;
-  const ifBusy = await whenBusy(core, schedule, record);
+  const ifBusy = whenBusy(schedule, record);
   const now = core.clock.now();
   const outcome =
     ifBusy === "steer"
@@ -101,7 +111,7 @@ async function openScheduledTurn(
       // The open turn has its own credentials. If it ends without the input, the input opens the next turn, which needs some.
       resumeAuthOfInput(core, key.agentId, text, actorId);
       core.notify(outcome.posted);
-      return { turnId: outcome.turnId, isNew: true };
+      return { turnId: outcome.turnId, isNew: true, isSteered: true };
     case "opened":
     case "queued":
       await resumeAuth(core, key.agentId, outcome.turnId, actorId);
@@ -120,17 +130,12 @@ async function openScheduledTurn(
   }
 }
 
-/** What happens if the agent has an open turn: beyond a number of waiting inputs, the time is left out. */
-async function whenBusy(
-  { stores }: RuntimeCore,
-  { ifBusy }: Schedule,
-  record: AgentRecord,
-): Promise<"refuse" | "queue" | "steer" | "supersede"> {
-  if (ifBusy === "skip") return "refuse";
-  if (record.queuedTurnIds.length >= MOST_QUEUED) return "refuse";
-  if (ifBusy !== "steer" || record.openTurnId === null) return ifBusy;
-  // A turn that waits for a person takes in nothing until then.
-  return (await stores.inbox(record)).length >= MOST_QUEUED ? "refuse" : "steer";
+/** What happens if the agent has an open turn: beyond a number of turns or inputs, the time is left out. */
+function whenBusy({ ifBusy, steered }: Schedule, record: AgentRecord): "refuse" | "queue" | "steer" | "supersede" {
+  if (ifBusy === "skip" || record.queuedTurnIds.length >= MOST_QUEUED) return "refuse";
+  // A turn may wait for a person for days.
+  const isFull = ifBusy === "steer" && steered?.turnId === record.openTurnId && steered.count >= MOST_QUEUED;
+  return isFull ? "refuse" : ifBusy;
 }
 
 /** The agent, created and started unless it is. */

@@ -9,7 +9,17 @@ import { timeSeriesOf } from "./schedule-times.ts";
 /** The fields that a caller sets; two schedules with the same ones are the same. */
 type ScheduleSettings = Omit<
   Schedule,
-  "tenant" | "key" | "createdAt" | "changedAt" | "revision" | "nextAt" | "pausedAt" | "asked" | "counts" | "runs"
+  | "tenant"
+  | "key"
+  | "createdAt"
+  | "changedAt"
+  | "revision"
+  | "nextAt"
+  | "pausedAt"
+  | "asked"
+  | "steered"
+  | "counts"
+  | "runs"
 >;
 
 /** How many requested runs of a schedule may wait. */
