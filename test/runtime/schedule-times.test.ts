@@ -182,8 +182,11 @@ describe("what is due", () => {
   });
 });
 
+function isSunday(date: Date): boolean {
+  return date.getUTCDay() === 0;
+}
+
 describe("times equal those of an oracle that reads no patterns", () => {
-  const isSunday = (date: Date): boolean => date.getUTCDay() === 0;
   const onTheMinute = { seconds: [0] };
   test.each<[string, WallTimes]>([
     ["30 1,2 * * *", { timezone: "America/New_York", hours: [1, 2], minutes: [30], ...onTheMinute }],

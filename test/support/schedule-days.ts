@@ -84,7 +84,7 @@ const everySeven: PlannedOptions = { ifMissed: "all", agentId: "steady" };
 interface Expected {
   readonly key: string;
   readonly ifMissed: Schedule["ifMissed"];
-  timesBetween(from: number, until: number): readonly number[];
+  readonly timesBetween: (from: number, until: number) => readonly number[];
 }
 
 interface Outage {
@@ -123,7 +123,8 @@ export interface DaysOptions {
  */
 export async function playDays(deployment: DaysDeployment, options: DaysOptions): Promise<PlayedDays> {
   const { stores } = deployment;
-  const random = seededRandom(options.seed).next;
+  const numbers = seededRandom(options.seed);
+  const random = (): number => numbers.next();
   const start = Date.UTC(2010, 2, 12);
   const end = start + options.days * DAY;
   const play = new Play(deployment, start, options.stepMs ?? 50);

@@ -83,7 +83,7 @@ function fixedTimesOf(pattern: string): string[] | undefined {
     const [from = 0, to = from] = part.split("-").map(Number);
     return Array.from({ length: to - from + 1 }, (_, index) => from + index);
   });
-  return [...new Set(named)].map((hour) => fields.with(-4, String(hour)).join(" "));
+  return [...new Set(named)].map((hour) => fields.with(fields.length - 4, String(hour)).join(" "));
 }
 
 /** Leaves out the times before `startAt`, and those from `endAt` on. */

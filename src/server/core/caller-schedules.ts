@@ -107,9 +107,9 @@ export class CallerSchedules {
 
   /** Rejects with `NotFoundError`. */
   async get(id: string): Promise<Schedule> {
-    const { runtime, ownerId, stranger } = this.#dependencies;
+    const { runtime, ownerId } = this.#dependencies;
     const schedule = isKey(id) ? await runtime.schedules.get(id) : undefined;
-    if (schedule?.ownerId !== ownerId) throw stranger(schedule !== undefined);
+    if (schedule?.ownerId !== ownerId) throw this.#dependencies.stranger(schedule !== undefined);
     return schedule;
   }
 

@@ -36,8 +36,13 @@ const inputs: Readonly<Record<string, (ids: Ids) => { readonly query?: string; r
 };
 /** Routes without an id: they show each caller their own data. */
 const ownLists = [
-  ...["listDefinitions", "createAgent", "listAgents", "listAllTurns", "listOwnAccounts"],
-  ...["createSchedule", "listSchedules"],
+  "listDefinitions",
+  "createAgent",
+  "listAgents",
+  "listAllTurns",
+  "listOwnAccounts",
+  "createSchedule",
+  "listSchedules",
 ];
 
 const routes = apiSurface().routes.filter(({ access }) => access === "caller");
