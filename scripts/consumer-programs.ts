@@ -88,6 +88,37 @@ await mcpSurface().catch((error) => messages.push(error.message));
 process.stdout.write(messages.join("\\n"));
 `;
 
+/**
+ * CommonJS in TypeScript: the compiler writes `require()` for the first imports. Definitions and errors of both kinds of import belong together,
+ * so there is one instance of the package.
+ */
+export const commonJsProgram = `
+import { createRuntime, defineAgent, InvalidInputError } from "troupe";
+import { sqliteStores } from "troupe/stores/sqlite";
+import { scriptedModel } from "troupe/testing";
+
+async function main(): Promise<void> {
+  // A variable, so that the compiler keeps import() in each of its formats.
+  const load = new Function("return import('troupe')") as () => Promise<typeof import("troupe", { with: { "resolution-mode": "import" } })>;
+  const imported = await load();
+  const clerk = imported.defineAgent({ name: "clerk", model: scriptedModel(["Done."]) });
+  const lead = defineAgent({ name: "lead", model: scriptedModel(["Done."]), tools: [imported.subagent(clerk)] });
+  const runtime = await createRuntime({ agents: [lead], stores: sqliteStores(":memory:") });
+  const agent = await runtime.agent("lead");
+  await agent.start();
+  const text: string = (await agent.executeTurn("Go.").result).text;
+  await runtime.shutdown();
+  let isOne = false;
+  try {
+    imported.defineAgent({ name: "", model: scriptedModel(["Done."]) });
+  } catch (error) {
+    isOne = error instanceof InvalidInputError;
+  }
+  if (text !== "Done." || !isOne || typeof require === "undefined") throw new Error("require() and import() differ");
+}
+void main();
+`;
+
 /** The program in the README, in plain JavaScript. */
 export function readmeProgram(): string {
   const program = /^```ts\n([^]*?)^```$/m.exec(readFileSync(join(repositoryRoot, "README.md"), "utf8"))?.[1];

@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { publicNames } from "../test/architecture/public-names.ts";
 import {
   arktypeSchema,
+  commonJsProgram,
   optionalPackagesProgram,
   readmeProgram,
   toolProgram,
@@ -184,6 +185,37 @@ async function checkTypesWith(module: string, moduleResolution: string): Promise
   throw new PackFault(`The package's types do not compile in a consumer (${moduleResolution}):\n${ours.join("\n")}`);
 }
 
+/** Compiles a CommonJS project in TypeScript with each setting that makes `require()` of ES modules legal, and runs it. */
+async function checkCommonJs(): Promise<void> {
+  writeFileSync(join(project, "common.cts"), commonJsProgram);
+  const settings = [
+    ["commonjs", "bundler"],
+    ["node20", "node16"],
+    ["nodenext", "nodenext"],
+  ] as const;
+  await Promise.all(
+    settings.map(async ([module, moduleResolution]) => {
+      const file = join(project, `tsconfig.${module}-cjs.json`);
+      const outDir = `of-${module}`;
+      const compilerOptions = {
+        target: "es2023",
+        lib: ["es2024"],
+        module,
+        moduleResolution,
+        outDir,
+        strict: true,
+        skipLibCheck: true,
+        types: ["node"],
+        typeRoots: [join(repositoryRoot, "node_modules", "@types")],
+      };
+      writeFileSync(file, JSON.stringify({ compilerOptions, files: ["common.cts"] }));
+      const directory = { directory: project };
+      await run(`A CommonJS project does not compile with module ${module}`, "tsc", ["-p", file], directory);
+      await run(`A CommonJS project compiled with module ${module}`, "node", [join(outDir, "common.cjs")], directory);
+    }),
+  );
+}
+
 function evaluate(purpose: string, program: string): Promise<CommandResult> {
   return run(purpose, "node", ["--input-type=module", "--eval", program], { directory: project });
 }
@@ -268,6 +300,7 @@ try {
   provide("react");
   await checkEntriesLoad();
   await checkPrograms();
+  await checkCommonJs();
   await checkBins();
   provide("bullmq");
   provide("ioredis");

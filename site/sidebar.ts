@@ -54,7 +54,7 @@ export function sidebar(): SidebarItem[] {
     examples(),
     ...otherFrameworks(),
     reference(),
-    group("Operations", ["deploy", "distribution", "observability", "security", "chaos", "versions"]),
+    group("Operations", ["deploy", "distribution", "observability", "security", "chaos", "runtimes", "versions"]),
     project(),
   ];
 }

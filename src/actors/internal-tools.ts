@@ -1,7 +1,7 @@
 import type { AgentTool } from "../agents/index.ts";
 import { workingOn } from "../base/index.ts";
 import { expandedWindow } from "../context/index.ts";
-import { type CallState, type Json, type Message } from "../state/index.ts";
+import { type CallState, type Json, meantCall, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
 import { guardedResult, ownResultRun } from "./guards.ts";
 import type { Host } from "./host.ts";
@@ -70,6 +70,7 @@ function earlierCalls(host: Host): EarlierCall[] {
   return host
     .archive()
     .flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []))
+    .map(meantCall)
     .filter(({ callId, name }) => results.has(callId) && !isInternal(host.definition.tools.get(name)))
     .map(({ callId, name, arguments: text }) => {
       const result = results.get(callId);

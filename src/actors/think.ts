@@ -256,9 +256,10 @@ async function attempt(
       const partial = host.turn(granted.turnId)?.checksOutput === true && output ? output.partial : undefined;
       const shown = listening ? host.viewers.showAnswer(granted, partial) : undefined;
       const isHeld = holdsAnswers(host);
+      const isUnnamed = unnamedCalls(host);
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.type === "tool-call" ? delta.name : delta.text);
-        if (!callSignal.aborted && !isHeld) shown?.add(delta);
+        if (!callSignal.aborted && !isHeld && !isUnnamed(delta)) shown?.add(delta);
       };
       try {
         const identity = callIdentity(host, granted);
@@ -394,6 +395,18 @@ function respond(
   noteUsage(host, granted, { model: called.model, usage: response.usage });
   if (warnings.length > 0) appendWarnings(host, turnId, warnings);
   appendModelWarnings(host, turnId, response);
+}
+
+/** Whether a piece belongs to a call through `call_tool`, whose tool is known only with the whole answer: followers see its real name. */
+function unnamedCalls({ definition: { tools } }: Host): (delta: ModelDelta) => boolean {
+  const unnamed = new Set<number>();
+  return (delta) => {
+    if (delta.type === "tool-call") {
+      const tool = tools.get(delta.name);
+      if (tool?.kind === "function" && tool.forwards !== undefined) unnamed.add(delta.index);
+    }
+    return (delta.type === "tool-call" || delta.type === "tool-arguments") && unnamed.has(delta.index);
+  };
 }
 
 /** The deferred tool that a call through `call_tool` means: from here on it is a call of that tool. */

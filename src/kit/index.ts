@@ -1,5 +1,6 @@
 // `troupe/kit`: tools and plugins for everyday agents, see docs/kit.md.
 export { artifactFiles } from "./artifact-files.ts";
+export { bubblewrap, type BubblewrapOptions } from "./bubblewrap.ts";
 export { deferredTools, type DeferredToolsOptions } from "./deferred-tools.ts";
 export { fileNotes } from "./file-notes.ts";
 export type { CheckedCall, GuardContext, GuardedResult, GuardVerdict, PluginGuards } from "../hooks/index.ts";
@@ -16,6 +17,7 @@ export { piiGuard, type PersonalData, type PiiGuardOptions } from "./pii-guard.t
 export { shell, type ShellOptions, type ShellToolOptions } from "./shell.ts";
 export type { CommandEnd, ShellCommand } from "./shell-command.ts";
 export { skills } from "./skills.ts";
+export type { ListedSkill, SkillContent, SkillSource } from "../tools/index.ts";
 export { sqliteMemory, type SqliteMemory, type SqliteMemoryOptions } from "./sqlite-memory.ts";
 export { todos, type TodosOptions } from "./todos.ts";
 export { tripwire, type TripwireOptions } from "./tripwire.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { flagRule, hasMethods, nameRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { flagRule, hasMethods, nameRule, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
+import { ModelError, TroupeError } from "../errors/index.ts";
 import type { GuardContext, GuardVerdict, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import { guard } from "./guard.ts";
@@ -13,6 +14,11 @@ export interface ModerationOptions {
   readonly policy?: string | undefined;
   /** Where it judges. Default: `input` and `output`. */
   readonly at?: readonly GuardedPlace[] | undefined;
+  /**
+   * What becomes of a text if the model cannot be asked, after its retries: `block`, or `pass`. A budget without room for the call, and a
+   * verdict that cannot be read, never pass. Default `block`.
+   */
+  readonly onFailure?: "block" | "pass" | undefined;
   /** Tokens that the verdict may have, from 16. Default 200. */
   readonly maxOutputTokens?: number | undefined;
   /** Whether subagents must have this plugin too. Default false. */
@@ -26,7 +32,8 @@ const usualPolicy = `Violence or threats against people; hatred against a group;
 const verdictSchema = z.object({ flagged: z.boolean(), reason: z.string().max(2_000).optional() });
 
 /**
- * A model judges texts before they are used; what it flags is blocked. A verdict that cannot be read blocks too, and so does a failed call.
+ * A model judges texts before they are used; what it flags is blocked. A verdict that cannot be read blocks too, and so does a failed call,
+ * unless `onFailure` is `pass`.
  * Throws `InvalidInputError` for invalid options.
  */
 export function moderation(given?: ModerationOptions): Plugin {
@@ -35,14 +42,22 @@ export function moderation(given?: ModerationOptions): Plugin {
       model: ruleOf("a model, an object with generate()", (value) => hasMethods(value, ["generate"])),
       policy: nameRule,
       at: placesRule,
+      onFailure: oneOfRule("block", "pass"),
       maxOutputTokens: wholeNumberRule(16),
       subagents: flagRule,
       name: nameRule,
     },
-    instead: { rubric: "policy", instructions: "policy", on: "at", phase: "at" },
+    instead: {
+      rubric: "policy",
+      instructions: "policy",
+      on: "at",
+      phase: "at",
+      onError: "onFailure",
+      failOpen: "onFailure",
+    },
   });
   const { model, policy = usualPolicy, at = ["input", "output"], maxOutputTokens = 200, name = "moderation" } = options;
-  const check = async (text: string, run: GuardContext): Promise<GuardVerdict> => {
+  const verdictOn = async (text: string, run: GuardContext): Promise<string> => {
     const { content } = await run.generate(
       {
         messages: [
@@ -54,11 +69,26 @@ export function moderation(given?: ModerationOptions): Plugin {
       },
       { model },
     );
+    return content;
+  };
+  const check = async (text: string, run: GuardContext): Promise<GuardVerdict> => {
+    let content: string;
+    try {
+      content = await verdictOn(text, run);
+    } catch (error) {
+      if (options.onFailure === "pass" && isOfModel(error) && !run.signal.aborted) return undefined;
+      throw error;
+    }
     const verdict = verdictIn(content);
     if (verdict === undefined) return { block: "the moderating model gave no verdict" };
     return verdict.flagged ? { block: verdict.reason?.trim() || "it is against the policy" } : undefined;
   };
   return guard({ name, ...guardsAt(at, check), subagents: options.subagents });
+}
+
+/** Limits and interruptions are errors of the runtime; an adapter may throw anything. */
+function isOfModel(error: unknown): boolean {
+  return error instanceof ModelError || !(error instanceof TroupeError);
 }
 
 function systemPrompt(policy: string): string {

@@ -61,11 +61,21 @@ export async function parseSkill(text: string, folder: string): Promise<ParsedSk
   } catch (error) {
     return refused(wordsOfThrown(error));
   }
-  const checked = headSchema.safeParse(value ?? {});
-  if (!checked.success) return refused(...checked.error.issues.map(({ message }) => message));
-  const { name, description } = checked.data;
+  const parsed = parseSkillHead(value ?? {});
+  if (!parsed.ok) return refused(...parsed.problems);
+  const { name } = parsed.head;
   if (name !== folder) return refused(`name is "${name}", but its folder is "${folder}"; they must be the same`);
-  return { ok: true, head: { name, description: description.replaceAll(/\s+/g, " ").trim() }, body: body.trim() };
+  return { ok: true, head: parsed.head, body: body.trim() };
+}
+
+/** The head of a skill from elsewhere, or what is wrong with it. */
+export function parseSkillHead(
+  value: unknown,
+): { readonly ok: true; readonly head: SkillHead } | { readonly ok: false; readonly problems: readonly string[] } {
+  const checked = headSchema.safeParse(value);
+  if (!checked.success) return { ok: false, problems: checked.error.issues.map(({ message }) => message) };
+  const { name, description } = checked.data;
+  return { ok: true, head: { name, description: description.replaceAll(/\s+/g, " ").trim() } };
 }
 
 function at(line: number | undefined, message: string): string {

@@ -179,6 +179,12 @@ function guarded<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
+    if (error instanceof Error && error.message.includes("no such module: fts5")) {
+      throw new InvalidInputError(
+        `sqliteMemory() needs SQLite's full-text index FTS5, which the SQLite of Node ${process.versions.node} lacks; use Node 24 or the newest 22`,
+        { cause: error },
+      );
+    }
     throw translatedSqliteError(error, path);
   }
 }

@@ -38,9 +38,9 @@ export function searchTools(files: WorkspaceFiles, { prefix = "" }: SearchOption
     effect: "none",
     execute: async ({ pattern, path }, run) => {
       const walk = await filesBelow(files, path, run);
-      const found = await matching(walk.paths, { pattern, path, run });
+      const { paths: found, isComplete } = await matching(walk.paths, { pattern, path, run });
       const more = found.length > MOST_FOUND ? [`… and ${found.length - MOST_FOUND} more`] : [];
-      const lines = [...found.slice(0, MOST_FOUND), ...more, ...incomplete(walk.isComplete)];
+      const lines = [...found.slice(0, MOST_FOUND), ...more, ...incomplete(walk.isComplete && isComplete)];
       return lines.length === 0 ? "No file matches." : lines.join("\n");
     },
   });
@@ -103,8 +103,9 @@ async function searched(files: WorkspaceFiles, { path, glob }: GrepArguments, ru
     names.length === 0 ? undefined : (await files.list(parent, run)).find(({ name }) => name === names.at(-1));
   if (own?.kind === "file") return { paths: [names.join("/")], isComplete: true, isNamed: true };
   const walk = await filesBelow(files, path, run);
-  const paths = glob === undefined ? walk.paths : await matching(walk.paths, { pattern: glob, path, run });
-  return { paths, isComplete: walk.isComplete, isNamed: false };
+  if (glob === undefined) return { ...walk, isNamed: false };
+  const { paths, isComplete } = await matching(walk.paths, { pattern: glob, path, run });
+  return { paths, isComplete: walk.isComplete && isComplete, isNamed: false };
 }
 
 function regexOf({ pattern, ignoreCase }: GrepArguments): RegExp {
@@ -175,14 +176,18 @@ async function filesBelow(
 async function matching(
   paths: readonly string[],
   { pattern, path, run }: { readonly pattern: string; readonly path: string; readonly run: RunContext },
-): Promise<readonly string[]> {
+): Promise<{ readonly paths: readonly string[]; readonly isComplete: boolean }> {
   const { default: picomatch } = await import("picomatch");
   const start = namesOfPath(path).join("/");
   const strip = start === "" ? 0 : start.length + 1;
   const test = picomatch(pattern.replace(/^\.?\//, ""), { dot: true });
   const relative = paths.map((one) => one.slice(strip));
   const deadline = performance.now() + SEARCH_MS;
-  const found = await boundedMatches(relative, (one) => test(one), { signal: run.signal, most: MOST_FILES, deadline });
+  const found = await boundedMatches(relative, (one) => test(one), {
+    signal: run.signal,
+    most: relative.length,
+    deadline,
+  });
   if (!found) throw new InvalidInputError("The pattern takes too long to match with: use a simpler one.");
-  return found.matches.map((index) => paths[index] ?? "");
+  return { paths: found.matches.map((index) => paths[index] ?? ""), isComplete: found.tested === paths.length };
 }

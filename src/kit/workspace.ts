@@ -156,6 +156,10 @@ function writeTools(files: WorkspaceFiles, options: WorkspaceOptions) {
     if (after.byteLength > maxBytes) throw refusedEdit(args.path, `the file would have more than ${maxBytes} bytes`);
     const hashes: Noted = { before: hashOfContent(before), after: hashOfContent(after) };
     await run.note({ ...hashes });
+    // Storing the note takes a while in which a person or a program may save the file.
+    const latest = await files.read(file, { maxBytes }, run);
+    if (hashOfContent(latest) !== hashes.before)
+      throw refusedEdit(args.path, "it has changed meanwhile; read it again");
     await files.write(file, after, run).catch(async (error: unknown) => {
       const now = await files.read(file, { maxBytes }, run);
       if (hashOfContent(now) === hashes.before) throw notStarted(error);

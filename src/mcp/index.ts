@@ -33,3 +33,4 @@ export type {
   McpResources,
   McpResourceTemplate,
 } from "./mcp-resource.ts";
+export type { ListedSkill, SkillContent, SkillSource } from "../tools/index.ts";

@@ -28,8 +28,12 @@ const tools: ServerList<ListedTool> = {
   entry: z.looseObject({ name: z.string().min(1).max(1_000) }),
 };
 
-/** All tools that the server lists; entries without a usable name are left out. Rejects with `McpServerError` for an endless list. */
+/**
+ * All tools that the server lists; entries without a usable name are left out. Empty if the server declares that it has none, only skills or
+ * resources for instance. Rejects with `McpServerError` for an endless list.
+ */
 export async function toolListOf(client: Client, signal: AbortSignal): Promise<ListedTool[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return [];
   return await wholeList(client, tools, { signal, timeout: NO_TIMEOUT_MS });
 }
 

@@ -138,7 +138,7 @@ export function resourcesOf(source: ToolSource): McpResources {
 type Work<Result> = (client: Client, request: RequestOptions) => Promise<Result>;
 
 /** Sends requests that may be repeated; a lost connection or session is replaced once. */
-function requesterOf({ options: server, pool }: ToolSource) {
+export function requesterOf({ options: server, pool, secrets }: ToolSource) {
   return async <Result>(
     failure: string,
     { actorId = null, signal, timeoutMs = TIMEOUT_MS }: McpRequestOptions,
@@ -160,7 +160,7 @@ function requesterOf({ options: server, pool }: ToolSource) {
       if (signal?.aborted === true) throw signal.reason;
       if (error instanceof McpAuthorizationError) throw error;
       const reason = limit.aborted ? `the server has not answered within ${timeoutMs} ms` : wordsOf(error);
-      throw new McpServerError(`mcp("${server.name}"): ${failure}: ${reason}`);
+      throw new McpServerError(secrets.redact(`mcp("${server.name}"): ${failure}: ${reason}`));
     } finally {
       either.dispose();
     }

@@ -1,7 +1,7 @@
 import { visible } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
-import type { Tool } from "../tools/index.ts";
+import type { SkillSource, Tool } from "../tools/index.ts";
 import type { ListedTool } from "./listed-tool.ts";
 import { ListWatch } from "./list-watch.ts";
 import { McpAuthorization } from "./mcp-authorization.ts";
@@ -17,6 +17,7 @@ import { McpSecrets } from "./mcp-secrets.ts";
 import { resourceTools } from "./mcp-resource-tools.ts";
 import type { McpResources } from "./mcp-resource.ts";
 import { resourcesOf } from "./mcp-resources.ts";
+import { skillsOf } from "./mcp-skills.ts";
 import { isTaskOnly, namesOf, toolOf } from "./mcp-tool.ts";
 import { serverPoolOf } from "./server-pool.ts";
 import { headerFaultOf } from "./mcp-tool-headers.ts";
@@ -29,6 +30,8 @@ export interface McpTools extends McpResources {
   readonly tools: readonly Tool<JsonObject>[];
   /** Tools of the server that are not among `tools`, each with the reason, and parts of schemas that are not checked. */
   readonly warnings: readonly string[];
+  /** The server's skills, for `skills()` of `troupe/kit`. They are listed when that asks for them. */
+  readonly skills: SkillSource;
   /** Logins of people, for servers with `auth: { oauth }`. */
   readonly logins: McpLogins;
   /**
@@ -64,6 +67,7 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
       logins: loginsOf(given, authorization && ((actorId) => authorization.login(actorId))),
       warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
       ...resourcesOf({ options: given, pool, secrets }),
+      skills: skillsOf({ options: given, pool, secrets, authorization }),
       close,
       [Symbol.asyncDispose]: close,
     });

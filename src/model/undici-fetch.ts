@@ -11,7 +11,8 @@ import type { Transform } from "node:stream";
 import type { ReadableStream as NodeStream } from "node:stream/web";
 import { connect as connectSafely } from "node:tls";
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
-import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+// The main file by its path: Bun replaces "undici" with a module of its own, whose agents cannot send.
+import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici/index.js";
 
 /** Receives the delivery status of a request. */
 export interface Delivery {

@@ -52,6 +52,12 @@ export const listenOptionsSchema: OptionsSchema<ListenOptions> = {
   },
 };
 
+/**
+ * On Node `@hono/node-server` replaces the global `Response` with a faster one. Servers of Bun and Deno refuse to send it, and a program
+ * may have one beside this server.
+ */
+const overrideGlobalObjects = !("Bun" in globalThis) && !("Deno" in globalThis);
+
 /** An open port. */
 export interface Listening {
   /** The bound address. */
@@ -75,7 +81,9 @@ export function nodeListener({
 }): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   let listener: Promise<(request: IncomingMessage, response: ServerResponse) => unknown> | undefined;
   return async (request, response) => {
-    listener ??= import("@hono/node-server").then(({ getRequestListener }) => getRequestListener(fetch));
+    listener ??= import("@hono/node-server").then(({ getRequestListener }) =>
+      getRequestListener(fetch, { overrideGlobalObjects }),
+    );
     await (await listener)(request, response);
   };
 }
@@ -95,7 +103,7 @@ export async function listenOn(
     maxHeaderSize: 16_384,
     keepAliveTimeout: 5_000,
   };
-  const listener = getRequestListener(fetch, { hostname: host });
+  const listener = getRequestListener(fetch, { hostname: host, overrideGlobalObjects });
   const server = createHttpServer(serverOptions, (request, response) => {
     if (mounted?.owns(request.url) === true) mounted.handle(request, response);
     else void listener(request, response);

@@ -1,6 +1,7 @@
 import { createRedactor, flagRule, optionsOf, reading, type Redactor, textRule } from "../base/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import {
+  meantCall,
   fileMark,
   type Json,
   type Message,
@@ -210,7 +211,7 @@ function sessionMessage(message: Message): SessionMessage {
       : content.flatMap((part) => (part.type === "image" ? [shortAddress(part.url)] : []));
   const files =
     typeof content === "string" ? [] : content.flatMap((part) => (part.type === "file" ? [fileMark(part)] : []));
-  const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(meantCall) : [];
   return {
     role,
     content: textOf(content),

@@ -1,5 +1,13 @@
 import type { Redactor } from "../base/index.ts";
-import { callIdOf, type Message, type TroupeEvent, textOf, type TroupeEventOf, type Usage } from "../state/index.ts";
+import {
+  callIdOf,
+  meantCall,
+  type Message,
+  type TroupeEvent,
+  textOf,
+  type TroupeEventOf,
+  type Usage,
+} from "../state/index.ts";
 import type { JournalSource } from "./listen.ts";
 import { oneLine } from "./plain-text.ts";
 
@@ -199,7 +207,7 @@ function call(messages: readonly Message[], callId: string | undefined): Record<
     if (message.role === "tool") content["gen_ai.tool.call.result"] = textOf(message.content);
     if (message.role !== "assistant") continue;
     const asked = message.toolCalls?.find((one) => one.callId === callId);
-    if (asked) content["gen_ai.tool.call.arguments"] = parsed(asked.arguments);
+    if (asked) content["gen_ai.tool.call.arguments"] = parsed(meantCall(asked).arguments);
   }
   return content;
 }

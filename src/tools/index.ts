@@ -49,6 +49,7 @@ export {
   type ReadArtifactArguments,
 } from "./runtime-tools.ts";
 export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
+export type { ListedSkill, SkillContent, SkillSource } from "./skill-source.ts";
 export { type ToolResult, toolResult, type ToolResultPart } from "./tool-result.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { Issue, ParsedArguments } from "./parsed-arguments.ts";

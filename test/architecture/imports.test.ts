@@ -54,13 +54,17 @@ function isDeep(specifier: string): boolean {
   const manifest: unknown = JSON.parse(
     readFileSync(join(repositoryRoot, "node_modules", name, "package.json"), "utf8"),
   );
-  return typeof manifest === "object" && manifest !== null && !("exports" in manifest);
+  if (typeof manifest !== "object" || manifest === null || "exports" in manifest) return false;
+  // The main file is the package itself, also by its path.
+  return !("main" in manifest) || specifier !== `${name}/${String(manifest.main)}`;
 }
 
 test("a file inside a package without exports is deep", () => {
   expect(isDeep("undici/lib/dispatcher/pool.js")).toBe(true);
   expect(
-    ["undici", "gpt-tokenizer/encoding/o200k_base", "node:fs/promises", "../base/index.ts"].filter(isDeep),
+    ["undici", "undici/index.js", "gpt-tokenizer/encoding/o200k_base", "node:fs/promises", "../base/index.ts"].filter(
+      isDeep,
+    ),
   ).toEqual([]);
 });
 

@@ -92,17 +92,17 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     remoteAgent RemoteAgentOptions RemoteAuth RemoteTask RemoteUsage
   `),
   "troupe/kit": words(`
-    artifactFiles CheckedCall CommandEnd deferredTools DeferredToolsOptions fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict
-    memory Memory MemoryKey memoryNotes MemoryOptions MemoryRecall MemoryStore moderation processMemory sqliteMemory SqliteMemory SqliteMemoryOptions
+    artifactFiles bubblewrap BubblewrapOptions CheckedCall CommandEnd deferredTools DeferredToolsOptions fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict
+    ListedSkill memory Memory MemoryKey memoryNotes MemoryOptions MemoryRecall MemoryStore moderation processMemory sqliteMemory SqliteMemory SqliteMemoryOptions
     ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
-    ShellToolOptions skills todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
+    ShellToolOptions SkillContent skills SkillSource todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
   `),
   "troupe/mcp": words(`
-    checkMcpPins fileMcpTokens FileMcpTokensOptions mcp McpAuth McpAuthorizationError McpClientCredentials
+    checkMcpPins fileMcpTokens FileMcpTokensOptions ListedSkill mcp McpAuth McpAuthorizationError McpClientCredentials
     McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient
     McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
     McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
-    McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp
+    McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp SkillContent SkillSource
   `),
   "troupe/mcp/server": words(`
     McpServed McpServing McpStdio McpStdioOptions mcpSurface McpSurfaceOptions McpToolsOptions serveMcp ServeMcpOptions

@@ -6,6 +6,7 @@ import {
   defineTool,
   type LanguageModel,
   memoryStores,
+  ModelError,
   type Plugin,
   textOf,
 } from "../../src/index.ts";
@@ -157,6 +158,13 @@ const judge = (verdict: (text: string) => string) => {
   return { asked, model };
 };
 
+const broken = (): LanguageModel => ({
+  ...scriptedModel("never", { name: "judge" }),
+  generate: async () => {
+    throw new ModelError("the judge is away", { retryable: false, mayHaveBeenSent: false });
+  },
+});
+
 describe("moderation()", () => {
   test("a model of its own judges inputs and answers on the agent's budget, and what it flags has no effect", async () => {
     const { asked, model } = judge((text) => JSON.stringify({ flagged: text.includes("bomb"), reason: "weapons" }));
@@ -177,6 +185,14 @@ describe("moderation()", () => {
   ])("a verdict with %s blocks", async (_what, verdict) => {
     const { model } = judge(() => verdict);
     expect((await answer([moderation({ model })], "Hello.")).status).toBe("stopped");
+  });
+
+  test("a model that cannot be asked blocks, or lets pass where that is asked for", async () => {
+    const blocked = await answer([moderation({ model: broken() })], "Hello.");
+    expect(blocked).toMatchObject({ status: "stopped", text: expect.stringContaining("moderation") });
+    const passed = await answer([moderation({ model: broken(), onFailure: "pass" })], "Hello.");
+    expect(passed.text).toBe("You said: Hello.");
+    expect(() => moderation({ onFailure: "open" as never })).toThrow("onFailure");
   });
 
   test("a budget without room for the verdict stops the turn before the answer is used", async () => {

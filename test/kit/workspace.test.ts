@@ -1,4 +1,6 @@
-import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { rename } from "node:fs/promises";
 import { performance } from "node:perf_hooks";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -55,6 +57,60 @@ describe("the jail of folder()", () => {
     expect(readdirSync(root)).toEqual(["file"]);
   });
 
+  test("a pipe, a device and a folder are no files; a pipe without a writer does not block", async () => {
+    const root = emptyFolder();
+    spawnSync("mkfifo", [join(root, "pipe")]);
+    symlinkSync("/dev/zero", join(root, "zero"));
+    const results = await resultsOf(
+      [
+        read("pipe"),
+        write("pipe"),
+        read("zero"),
+        { name: "ls", arguments: {} },
+        { name: "grep", arguments: { pattern: "x" } },
+      ],
+      { plugins: [workspace(folder(root))] },
+    );
+    for (const result of results.slice(0, 2))
+      expect(result).toMatch(/cannot be used: it is not a regular file|there is no such/);
+    expect(results[2]).toContain("it leads out of the workspace");
+    expect(results.slice(3)).toEqual(["pipe  (other)\nzero  (link)", "No line matches."]);
+  });
+
+  test.skipIf(process.platform !== "linux")(
+    "a folder that becomes a link again and again never leads out",
+    async () => {
+      const outside = emptyFolder();
+      writeFileSync(join(outside, "file"), "canary");
+      const root = emptyFolder();
+      mkdirSync(join(root, "real"));
+      writeFileSync(join(root, "real", "file"), "within");
+      symlinkSync(outside, join(root, "evil"));
+      renameSync(join(root, "real"), join(root, "dir"));
+      const files = folder(root);
+      const run = { signal: new AbortController().signal } as never;
+      let isOver = false;
+      const swapping = (async () => {
+        while (!isOver) {
+          await rename(join(root, "dir"), join(root, "real"));
+          await rename(join(root, "evil"), join(root, "dir"));
+          await rename(join(root, "dir"), join(root, "evil"));
+          await rename(join(root, "real"), join(root, "dir"));
+        }
+      })();
+      const seen = new Set<string>();
+      for (let round = 0; round < 300; round += 1) {
+        const text = await files.read("dir/file", { maxBytes: 100 }, run).then(String, () => "refused");
+        await files.write("dir/new", Buffer.from("x"), run).catch(() => undefined);
+        seen.add(text);
+      }
+      isOver = true;
+      await swapping;
+      expect(seen).not.toContain("canary");
+      expect(readdirSync(outside)).toEqual(["file"]);
+    },
+  );
+
   test("nothing is written into .git, which is not searched either; ls and read show it", async () => {
     const root = emptyFolder();
     mkdirSync(join(root, ".git", "hooks"), { recursive: true });
@@ -107,6 +163,45 @@ test("binary and large files are refused, long ones are read in parts, images ar
   expect(parts[0]).toMatch(/\[lines 1 to \d+ of 2500; go on with from: \d+\]$/);
   expect(parts[1]).toBe("2500\tline 2500");
   expect(parts[2]).toContain("it has 2500 lines");
+});
+
+test("an edit of a file that was saved meanwhile is refused, and keeps what was saved", async () => {
+  const root = emptyFolder();
+  writeFileSync(join(root, "a"), "one");
+  const real = folder(root);
+  const busy: WorkspaceFiles = {
+    ...real,
+    async read(path, options, run) {
+      const content = await real.read(path, options, run);
+      writeFileSync(join(root, "a"), "one, saved by a person");
+      return content;
+    },
+  };
+  const [result] = await resultsOf([{ name: "edit", arguments: { path: "a", old: "one", new: "two" } }], {
+    plugins: [workspace(busy)],
+  });
+  expect(result).toContain("it has changed meanwhile; read it again");
+  expect(readFileSync(join(root, "a"), "utf8")).toBe("one, saved by a person");
+});
+
+test("of ten thousand files glob shows a thousand, and counts the rest", async () => {
+  const many = Array.from({ length: 10_000 }, (_, index) => ({ name: `f${index}.ts`, kind: "file" as const, size: 1 }));
+  const files: WorkspaceFiles = {
+    name: "many",
+    list: async () => many,
+    read: async () => Buffer.from("x"),
+    write: async () => undefined,
+  };
+  const [found, up] = await resultsOf(
+    [
+      { name: "glob", arguments: { pattern: "**/*.ts" } },
+      { name: "glob", arguments: { pattern: "../**" } },
+    ],
+    { plugins: [workspace(files)] },
+  );
+  expect(found?.split("\n")).toHaveLength(1_001);
+  expect(found).toMatch(/\n… and 9000 more$/);
+  expect(up).toBe("No file matches.");
 });
 
 test("a hostile pattern is refused without blocking the event loop", async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { deferredTools, piiGuard } from "../../src/kit/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
@@ -67,6 +68,33 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
   it("another process runs the call and its second attempt", async () => {
     const runtimes = await processes([{ name: "owner", work: { queues: {} } }, { name: "other" }]);
     expect(await played(runtimes)).toEqual(["other for ada with false"]);
+  });
+
+  it("guards hold in the worker of another process, also for deferred tools", async () => {
+    const prefix = ownPrefix();
+    const queuePrefix = ownQueuePrefix();
+    const open = async (name: string, work?: RuntimeOptions["work"]) => {
+      const browse = defineTool({
+        name: "browse",
+        description: "Browses.",
+        parameters: z.object({ url: z.string() }),
+        queue: "browser",
+        effect: "none",
+        execute: ({ url }, run) => `${name} at ${url} for ${run.prompt}: mail to ada@own.example`,
+      });
+      const through = { name: "call_tool", arguments: { name: "browse", arguments: { url: "x?ben@own.example" } } };
+      const model = scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === "tool" ? "the end" : { toolCalls: [through] },
+      );
+      return await createRuntime({
+        agents: [defineAgent({ name: "worker", model, tools: deferredTools([browse]), plugins: [piiGuard()] })],
+        stores: storesOn(server, { prefix }),
+        queues: queuesOn(server, { prefix: queuePrefix, lockMs: 30_000 }),
+        ...(work ? { work } : {}),
+      });
+    };
+    const runtimes = [await open("owner", { queues: {} }), await open("other")];
+    expect(await played(runtimes)).toEqual(["other at x?[email] for go: mail to [email]"]);
   });
 
   it("a queue has no job of an ended call, although agents that wake add their jobs again", async () => {

@@ -1,6 +1,6 @@
 import { shortHash, stableStringify } from "../../base/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
-import { agentOfTurn, gateToldBy, partsOfCall, queuedCallKey, textOf } from "../../state/index.ts";
+import { agentOfTurn, gateToldBy, meantCall, partsOfCall, queuedCallKey, textOf } from "../../state/index.ts";
 import { definitionIn } from "../../context/index.ts";
 import type { CallDetail } from "./answers.ts";
 import { type AgentJournal, journalOf } from "./agent-journal.ts";
@@ -54,7 +54,7 @@ export async function callIn({ source, sight, of }: CallContext, callId: string)
   const messages = new Map((await source.stores.messagesById(key, wanted)).map((message) => [message.id, message]));
   const asking = messages.get(messageIds.asking ?? "");
   const asked = asking?.role === "assistant" ? asking.toolCalls?.find((call) => call.callId === callId) : undefined;
-  if (asked) detail.asked = sight.namesOnly ? "" : sight.redactor.text(asked.arguments);
+  if (asked) detail.asked = sight.namesOnly ? "" : sight.redactor.text(meantCall(asked).arguments);
   const result = messages.get(messageIds.result ?? "");
   if (detail.end && result) detail.end = { ...detail.end, message: shownMessage(result, sight) };
   const attempt = detail.attempts.at(-1)?.attempt ?? 1;

@@ -27,12 +27,12 @@ interface CardProps {
 /** The usual source of messages of each role. */
 const plainOrigins: ReadonlySet<string> = new Set(["", "user", "model", "tool"]);
 
-/** The tool names of the calls in the messages, by call id. */
+/** The tools that the calls in the messages mean, by call id. */
 export function callNamesIn(messages: Iterable<ShownMessage>): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const message of messages) {
     if (message.role !== "assistant") continue;
-    for (const { callId, name } of message.toolCalls ?? []) names.set(callId, name);
+    for (const { callId, name, tool } of message.toolCalls ?? []) names.set(callId, tool ?? name);
   }
   return names;
 }
@@ -86,7 +86,8 @@ export function MessageCard({ message, place = "", mark, isCut = false, callName
             <li key={call.callId}>
               <details open={look !== undefined && call.arguments.includes(look)}>
                 <summary>
-                  <code class="call-name">{oneLine(call.name, 80)}</code>
+                  <code class="call-name">{oneLine(call.tool ?? call.name, 80)}</code>
+                  {call.tool !== undefined && <span class="tag">through {oneLine(call.name, 60)}</span>}
                   <code class="quiet call-arguments">{oneLine(call.arguments, 120)}</code>
                 </summary>
                 <TextView key={look} text={call.arguments} kind="data" look={look} />
