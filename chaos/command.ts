@@ -75,6 +75,6 @@ ${lines.join("\n")}
   --rounds N     run N rounds (docs/chaos.md defines a round for each scenario)
   --minutes N    run N minutes, for scenarios without a fixed length (F30, F35)
   --seed N       draws what an earlier run with this seed has drawn
-  --stores KIND  sqlite, redis or memory, for scenarios that have the choice; all: those that run on it
+  --stores KIND  sqlite, redis, postgres or memory, for scenarios that have the choice; all: those that run on it
 `;
 }

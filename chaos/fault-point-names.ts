@@ -47,8 +47,8 @@ export const faultPointNames = [
 /**
  * No turn of chaos/worker-agents.ts passes these: it opens no requests, its tools use no queue and return no parts, nothing
  * is compacted, no store is a projection, no account is above a root, nothing is scheduled or deleted, and there is no server. F21
- * covers the first; test/remote and test/server/a2a cover those of calls in parts and of webhooks; test/runtime covers those of
- * accounts above the roots, schedules and deletions.
+ * covers the first; test/remote and test/server/a2a cover those of calls in parts and of webhooks; ACCOUNTS covers those of
+ * accounts above the roots, test/runtime those of schedules and deletions.
  */
 export const pointsElsewhere: ReadonlySet<string> = new Set([
   "request.opened",

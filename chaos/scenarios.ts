@@ -1,3 +1,4 @@
+import { accounts } from "./faults/accounts.ts";
 import { budgets } from "./faults/budgets.ts";
 import { children } from "./faults/children.ts";
 import { f10 } from "./faults/f10.ts";
@@ -70,6 +71,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f36,
   nine,
   children,
+  accounts,
   many,
   fight,
   serve,

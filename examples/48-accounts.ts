@@ -1,4 +1,5 @@
-// Two owners share a tenant. Each has a budget for the day, above all of its agents; one reaches it, and gets more until the day ends.
+// Two owners share a tenant. Each has a budget for the day, above all of its agents; one reaches it, and gets more until the day ends. Then
+// the tenant's budget has no room, and a person is asked.
 import { createRuntime, defineAgent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
@@ -12,10 +13,15 @@ const clerk = defineAgent({
 const runtime = await createRuntime({
   agents: [clerk],
   accounts: {
-    tenant: { perMonth: { maxCost: 1 } },
+    tenant: { total: { maxCost: 0.034, askAtLimit: true } },
     owner: (ownerId) => ({ perDay: { maxCost: ownerId === "ada" ? 0.1 : 0.017 } }),
     timeZone: "Europe/Berlin",
   },
+});
+
+// When a limit will be met before its account renews, as `npx troupe forecast` computes it.
+runtime.subscribe((event) => {
+  if (event.type === "budget.forecast") console.log(`  ${event.message}`);
 });
 
 async function ask(ownerId: string): Promise<void> {
@@ -32,7 +38,17 @@ for (const ownerId of ["bob", "bob", "bob", "ada"]) await ask(ownerId);
 await runtime.addToAccount("owner:perDay:bob", { maxCost: 0.05 });
 await ask("bob");
 
-// 3. What each owner has spent, and the tenant.
+// 3. The tenant's limit asks a person, who sees no figures of it. Callers of a server could not grant this.
+const agent = await runtime.agent("clerk", { ownerId: "ada" });
+await agent.start();
+const turn = agent.executeTurn("Sort the rest.");
+await turn.settled;
+const [request] = await agent.requests();
+console.log(request?.prompt);
+if (request) await agent.decide(request.requestId, { verdict: "edited", arguments: { add: 0.1 }, by: "the operator" });
+console.log(`ada: ${(await turn.result).status}`);
+
+// 4. What each owner has spent, and the tenant.
 for (const { id, used, limits } of await runtime.accountsAbove()) {
   console.log(`${id}: ${used.costMicros / 1_000_000} of ${(limits.maxCostMicros ?? 0) / 1_000_000} dollars`);
 }

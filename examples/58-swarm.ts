@@ -12,7 +12,7 @@ const handOver = defineTool({
   parameters: z.object({ to: z.enum(["sales", "support"]), task: z.string() }),
   endsTurn: true,
   execute: async ({ to, task }, run) => {
-    const child = await run.spawn(members.get(to), task, { key: to, budget: { maxSteps: 4 } });
+    const child = await run.spawn(members.get(to), task, { key: to, history: "conversation", budget: { maxSteps: 4 } });
     return run.await(child);
   },
 });

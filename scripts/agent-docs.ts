@@ -48,6 +48,8 @@ function programGuide(): string {
     rules,
     "## A program",
     firstProgram(sectionOf("README.md", "A program")),
+    "## An agent behind HTTP",
+    firstProgram(textOf("docs/client.md")),
     "## A test",
     `${firstProgram(textOf("docs/testing.md"))}\n`,
   ].join("\n\n");
@@ -97,7 +99,7 @@ function firstSentence(path: string): string {
   const paragraph = textOf(path)
     .replace(/^(`{3,})[^\n]*\n[\s\S]*?^\1$/gm, "")
     .split(/\n{2,}/)
-    .find((text) => /^[A-Z`[*]/.test(text.trim()));
+    .find((text) => /^[A-Za-z`[*]/.test(text.trim()));
   const plain = (paragraph ?? headingOf(path)).trim().replace(/\[([^\]]+)\]\([^)]+\)/g, "$1");
   const oneLine = plain.replace(/\s+/g, " ");
   return /^.+?[.:](?=\s|$)/.exec(oneLine)?.[0].replace(/:$/, ".") ?? oneLine;

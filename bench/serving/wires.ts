@@ -2,6 +2,7 @@ import type { AgentDefinition, TroupeEvent } from "../../src/index.ts";
 import {
   a2aSurface,
   agUiSurface,
+  aiSdkSurface,
   apiSurface,
   openaiSurface,
   type Surface,
@@ -140,6 +141,29 @@ const agUi: BenchWire = {
   },
 };
 
+/** The client sends the whole conversation with each request, as `useChat` does. */
+const aiSdk: BenchWire = {
+  name: "ai-sdk",
+  surface: () => aiSdkSurface(),
+  open: (post) => {
+    const id = crypto.randomUUID();
+    const messages: object[] = [];
+    return async (input) => {
+      messages.push({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: input }] });
+      let answer = { id: "", text: "" };
+      const text = await lastOf(await post("/ai-sdk/agent", { id, messages }, stream), ({ data }) => {
+        const chunk = JSON.parse(data) as { readonly type: string; readonly messageId: string; readonly delta: string };
+        if (chunk.type === "start") answer = { id: chunk.messageId, text: "" };
+        if (chunk.type === "start-step") answer.text = "";
+        if (chunk.type === "text-delta") answer.text += chunk.delta;
+        return chunk.type === "finish" ? answer.text : undefined;
+      });
+      messages.push({ id: answer.id, role: "assistant", parts: [{ type: "text", text }] });
+      return text;
+    };
+  },
+};
+
 /** Chat completions, in a conversation whose client sends no history. */
 const openaiChat: BenchWire = {
   name: "openai, chat",
@@ -187,6 +211,7 @@ export const benchWires: readonly BenchWire[] = [
   a2aOver("JSON-RPC"),
   a2aOver("HTTP"),
   agUi,
+  aiSdk,
   openaiChat,
   openaiResponses,
 ];

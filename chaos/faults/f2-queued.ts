@@ -24,7 +24,7 @@ export const f2queued: ChaosScenario = {
   name: "F2-queued",
   title:
     "F2 and F23 for queued tools, in the owner and in the worker: keyed calls have one effect, once calls at most one",
-  on: ["redis"],
+  on: ["redis", "postgres"],
   run: runQueued,
 };
 
@@ -39,7 +39,7 @@ export async function runQueued(options: ChaosOptions): Promise<ChaosReport> {
     started += 1;
     return started <= ARMED || started > WORKERS ? plan.shift() : undefined;
   };
-  const size = { workers: WORKERS, agents: 20, calls: 4, leaseMs: LEASE_MS, nextFault };
+  const size = { workers: WORKERS, agents: 20, calls: 4, leaseMs: LEASE_MS, nextFault, stores: options.stores };
   return await withWorkers(folder, size, async (stage) => {
     const { pool } = stage;
     const sent: Sent[] = [];

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Disturbance, runLoad } from "../load/run-load.ts";
+import type { PostgresServer } from "../../test/support/postgres-server.ts";
+import { type Disturbance, onPostgres, runLoad, runLoadOn } from "../load/run-load.ts";
 import type { ChaosScenario } from "../scenario.ts";
 
 const ROUNDS = 1_000;
@@ -25,10 +26,33 @@ const cut: Omit<Disturbance, "rounds"> = {
   },
 };
 
+/** Which backends of Postgres are ended: those of commands, those that listen, or those in the midst of a statement. */
+const backends = {
+  commands: "query NOT LIKE '%pg_notify(%'",
+  listeners: "query LIKE '%pg_notify(%'",
+  statements: "state = 'active'",
+} as const;
+
+const ended: Omit<Disturbance<PostgresServer>, "rounds"> = {
+  ...cut,
+  disturb: async ({ server, random }) => {
+    await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
+    const which = backends[random.pick(["commands", "listeners", "statements"] as const)];
+    await server.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'troupe' AND ${which}`,
+    );
+    return [];
+  },
+};
+
 /** A round is one such disturbance. */
 export const f9: ChaosScenario = {
   name: "F9",
-  title: "SCRIPT FLUSH and CLIENT KILL mid-turn, under load: no caller notices",
-  on: ["redis"],
-  run: (options) => runLoad(options, { ...cut, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
+  title: "SCRIPT FLUSH and CLIENT KILL, or pg_terminate_backend, mid-turn, under load: no caller notices",
+  on: ["redis", "postgres"],
+  run: (options) => {
+    const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
+    if (options.stores === "postgres") return runLoadOn(options, { ...ended, rounds }, onPostgres);
+    return runLoad(options, { ...cut, rounds });
+  },
 };

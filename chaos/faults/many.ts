@@ -76,6 +76,7 @@ async function runTurn({ client, pool, place }: WorkersStage) {
 
 /** The remaining keys of the tree and of queues, and the memory of Redis. */
 async function leftIn({ server }: WorkersStage) {
+  if (!server) throw new Error("this scenario runs on Redis");
   const client = server.client();
   try {
     const keys = await client.keys("*");

@@ -5,6 +5,7 @@ import { seededRandom } from "../../src/testing/simulation/seeded-random.ts";
 import { type ClientPlace, type Played, underKills } from "../serving/killed-nodes.ts";
 import { a2aWire } from "../wires/a2a-wire.ts";
 import { agUiWire } from "../wires/ag-ui-wire.ts";
+import { aiSdkWire } from "../wires/ai-sdk-wire.ts";
 import { openaiResponsesWire } from "../wires/openai-responses-wire.ts";
 import { openaiChatWire } from "../wires/openai-chat-wire.ts";
 import { tealWire } from "../wires/teal-wire.ts";
@@ -17,6 +18,7 @@ export const serveWires: readonly ChaosScenario[] = [
   tealWire,
   a2aWire,
   agUiWire,
+  aiSdkWire,
   openaiChatWire,
   openaiResponsesWire,
 ].map(scenarioOf);

@@ -249,6 +249,19 @@ const agUi: Wire = {
   isEnd: (frame) => parsed(frame)["type"] === "RUN_FINISHED",
 };
 
+const aiSdk: Wire = {
+  name: "AI SDK",
+  open: named,
+  send: (url, { conversation: id, key }) =>
+    ask(`${url}/ai-sdk/slow`, { id, messages: [{ id: key, role: "user", parts: [{ type: "text", text: "go" }] }] }),
+  nameIn: (frame) => (parsed(frame)["messageId"] as string | undefined) ?? "",
+  idOf,
+  watch: (url, { conversation }, message) =>
+    ask(`${url}/ai-sdk/slow/${conversation}/stream?message=${encodeURIComponent(message)}`),
+  resume: (url, talk) => aiSdk.send(url, talk),
+  isEnd: (frame) => parsed(frame)["type"] === "finish",
+};
+
 const teal: Wire = {
   name: "Teal Agents",
   open: named,
@@ -263,4 +276,4 @@ const teal: Wire = {
   isEnd: ({ event }) => event === "final-response",
 };
 
-const wires: readonly Wire[] = [api, a2a, responses, agUi, teal];
+const wires: readonly Wire[] = [api, a2a, responses, agUi, aiSdk, teal];

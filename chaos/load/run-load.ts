@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { PostgresServer } from "../../test/support/postgres-server.ts";
 import type { RedisServer } from "../../test/support/redis-server.ts";
 import { withServers } from "../faults/f2.ts";
 import type { Stage } from "../faults/f2-round.ts";
@@ -30,7 +31,7 @@ const onRedis: WithServer<RedisServer> = (options, run) =>
   withRedis(options, (server) => run(server, redisPlace(server.url, "load:")));
 
 /** Always syncs its writes. */
-export const onPostgres: WithServer<LoadServer> = (_, run) =>
+export const onPostgres: WithServer<PostgresServer> = (_, run) =>
   withPostgres((server) => run(server, postgresPlace(server.url, "load")));
 
 /** A disturbance of Redis, or of another server, while two processes use it. */

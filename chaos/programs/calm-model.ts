@@ -63,8 +63,11 @@ function turnFaults(agent: AgentEvidence, depth: number, ended: Ended): string[]
     // A round without calls is a final answer.
     const last = rounds.findIndex(({ length }) => length === 0);
     const played = last < 0 ? rounds : rounds.slice(0, last);
-    if (outcome !== "completed" || steps !== played.length + 1) {
-      return [`${turnId} ended ${outcome} after ${steps} steps; it is completed after ${played.length + 1}`];
+    // An input that arrives during the last model call is seen by a further one.
+    const steered = entriesOf(agent, "turn.steered").flatMap((entry) => (entry.turnId === turnId ? [entry.step] : []));
+    const due = Math.max(played.length + 1, ...steered);
+    if (outcome !== "completed" || steps !== due) {
+      return [`${turnId} ended ${outcome} after ${steps} steps; it is completed after ${due}`];
     }
     return played.flatMap((round, index) =>
       round.flatMap((call, at) => callFaults(agent, { call, callId: callIdOf(turnId, index + 1, at), depth }, ended)),

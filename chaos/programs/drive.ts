@@ -53,7 +53,7 @@ export class Driver {
   constructor(runtime: Runtime, world: World) {
     this.#runtime = runtime;
     this.#world = world;
-    world.onAct = (root, does) => this.#begin(root, does);
+    world.onAct = (root, act) => this.#begin(root, act);
   }
 
   /** Resolves when the program's tree is finished, or has failed in an unexpected way. */
@@ -235,14 +235,14 @@ export class Driver {
     return this.#runtime.decide(requestId, { verdict: "edited", arguments: edited });
   }
 
-  #begin(root: string, does: PlannedAct["does"]): void {
+  #begin(root: string, act: PlannedAct): void {
     const acting = this.#acting.get(root) ?? new Set();
     this.#acting.set(root, acting);
-    const begun = this.#act(root, does).finally(() => acting.delete(begun));
+    const begun = this.#act(root, act).finally(() => acting.delete(begun));
     acting.add(begun);
   }
 
-  async #act(root: string, does: PlannedAct["does"]): Promise<void> {
+  async #act(root: string, { at, does }: PlannedAct): Promise<void> {
     const { clock } = this.#world;
     const agent = this.#agents.get(root) ?? (await this.#runtime.find(root));
     this.#world.note({ type: "act", root, at: clock.now(), does });
@@ -255,10 +255,21 @@ export class Driver {
         await agent.shutdown();
         return await agent.start();
       }
+      if (does === "steer") {
+        // It may wait until a pause ends.
+        void this.#tolerant(root, () => this.#steer(root, agent, `steer-${at}`));
+        return;
+      }
       // The agent is idle once its running calls have ended; held calls continue when `#attend` resumes it.
       void this.#tolerant(root, () => agent.pause(does === "pauseNow" ? { now: true } : {}));
     });
     if (isDone) this.#world.note({ type: "acted", root, at: clock.now(), does });
+  }
+
+  async #steer(root: string, agent: Agent, key: string): Promise<void> {
+    const answer = await agent.steer(inputOf([]), { key });
+    const step = answer.status === "delivered" ? answer.step : null;
+    this.#world.note({ type: "steered", root, key, turnId: answer.turnId, step });
   }
 
   async #tolerant(root: string, work: () => Promise<unknown>): Promise<boolean> {

@@ -9,6 +9,7 @@ import { calmFaults } from "./calm-model.ts";
 import { HOOK_BROKE, receipt } from "./cast.ts";
 import { type Ended, entriesOf, linesOf } from "./evidence-lines.ts";
 import { followerFaults, promptFaults } from "./seen-faults.ts";
+import { steerFaults } from "./steer-faults.ts";
 import type { WorldLine } from "./world.ts";
 
 /** Returns the violated rules of an ended program, in words. The rules hold for all disturbances. */
@@ -23,6 +24,7 @@ export function faultsOf(ended: Ended): string[] {
     ...counterFaults(tree),
     ...waiterFaults(ended),
     ...abortFaults(ended),
+    ...steerFaults(ended),
     ...tree.agents.flatMap((agent) => [
       ...journalViolations(agent),
       ...modelFaults(agent, lines),
@@ -122,7 +124,9 @@ function waiterFaults({ program, tree, lines }: Ended): string[] {
   const faults: string[] = [];
   const sent = entriesOf(root, "turn.started").filter(({ inputMessageIds }) => inputMessageIds.length > 0);
   const { length } = program.turns;
-  if (sent.length > length) faults.push(`${length} turns were sent, ${sent.length} begun`);
+  // An input that no model call of the open turn sees opens a turn.
+  const most = length + program.acts.filter(({ does }) => does === "steer").length;
+  if (sent.length > most) faults.push(`${length} turns were sent, ${sent.length} begun`);
   const ends = new Map(entriesOf(root, "turn.ended").map((entry) => [entry.turnId, entry]));
   const told = linesOf(lines, "told");
   for (const index of program.turns.keys()) {

@@ -42,7 +42,7 @@ export interface PlannedTurn {
   readonly budget: Budget | null;
 }
 
-export const actNames = ["abort", "abortTurn", "pause", "pauseNow", "restart"] as const;
+export const actNames = ["abort", "abortTurn", "pause", "pauseNow", "restart", "steer"] as const;
 /** A user's action on the root agent at the `at`-th touch of the program's code (a model call, tool or hook). */
 export interface PlannedAct {
   readonly at: number;

@@ -61,6 +61,14 @@ export type WorldLine =
   /** The user started an action on the root agent (`act`), and it was acknowledged (`acted`). */
   | ({ readonly type: "act" } & Acting)
   | ({ readonly type: "acted" } & Acting)
+  /** The user was told where another input for the running turn went. `step`: `null` if it has opened a turn. */
+  | {
+      readonly type: "steered";
+      readonly root: string;
+      readonly key: string;
+      readonly turnId: string;
+      readonly step: number | null;
+    }
   /** The waiter of a turn received its outcome. */
   | {
       readonly type: "told";
@@ -125,7 +133,7 @@ export class World {
   readonly programs: ReadonlyMap<string, Program>;
   readonly clock: Clock;
   /** Performs a planned action; set by the programs' driver. Must not throw. */
-  onAct: (root: string, does: PlannedAct["does"]) => void = () => undefined;
+  onAct: (root: string, act: PlannedAct) => void = () => undefined;
   /** Called at each touch of the world by a program. */
   onTouch: () => void = () => undefined;
   /** Increases with every activity. If it stays constant, the programs wait for a decision or for time. */
@@ -197,7 +205,7 @@ export class World {
     const { root } = line;
     const touches = (this.#touches.get(root) ?? 0) + 1;
     this.#touches.set(root, touches);
-    for (const { at, does } of this.programs.get(root)?.acts ?? []) if (at === touches) this.onAct(root, does);
+    for (const act of this.programs.get(root)?.acts ?? []) if (act.at === touches) this.onAct(root, act);
   }
 
   /** Waits for a duration that is determined by the text. */

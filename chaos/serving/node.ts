@@ -7,6 +7,7 @@ import { createRuntime } from "../../src/index.ts";
 import {
   a2aSurface,
   agUiSurface,
+  aiSdkSurface,
   apiSurface,
   openaiSurface,
   redisSharing,
@@ -21,7 +22,7 @@ import { queuesAt } from "../workers/queues-at.ts";
 import type { WorkerLine } from "../workers/worker.ts";
 import { identitiesOf, servedTeam, TEAL_VERSION } from "./team.ts";
 
-const surfaceNames = ["api", "teal", "a2a", "ag-ui", "openai"] as const;
+const surfaceNames = ["api", "teal", "a2a", "ag-ui", "ai-sdk", "openai"] as const;
 export type SurfaceName = (typeof surfaceNames)[number];
 
 const ordersSchema = z.object({
@@ -60,6 +61,7 @@ const surfaces: Readonly<Record<SurfaceName, () => Promise<Surface[]>>> = {
   teal: async () => [tealSurface({ agents: [{ version: TEAL_VERSION, definition: teller }] })],
   a2a: async () => [await a2aSurface({ agents: [{ definition: teller }] })],
   "ag-ui": async () => [agUiSurface()],
+  "ai-sdk": async () => [aiSdkSurface()],
   // Its protocol has no request for an approval.
   openai: async () => [openaiSurface(), api],
 };

@@ -11,7 +11,7 @@ import { postgresPlace, redisPlace, storesAt } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
 import type { Fault } from "../worker-process.ts";
 import { WorkerPool } from "./pool.ts";
-import { queuesAt, takenBy } from "./queues-at.ts";
+import { queuesAt, takenJobs } from "./queues-at.ts";
 import { queuedTeam } from "./team.ts";
 import type { WorkerOrders } from "./worker.ts";
 
@@ -27,14 +27,15 @@ export interface StageSize {
   readonly nextFault?: (() => Fault | undefined) | undefined;
   /** Number of the crowd's children. */
   readonly crowd?: number | undefined;
-  /** `postgres`: the stores are there, beside the Redis of the queues. Default: all in Redis. */
+  /** Where stores and queues are. Default: in Redis. */
   readonly stores?: StoreKind | undefined;
 }
 
-/** Worker processes on their own Redis, and a client in this process that runs no agents. */
+/** Worker processes on their own Redis or Postgres, and a client in this process that runs no agents. */
 export interface WorkersStage {
   readonly place: string;
-  readonly server: RedisServer;
+  /** `undefined` on Postgres. */
+  readonly server: RedisServer | undefined;
   readonly servers: Pick<Stage, "ledger" | "model">;
   readonly client: Runtime;
   readonly pool: WorkerPool;
@@ -49,64 +50,64 @@ export async function withWorkers<Found>(
   size: StageSize,
   run: (stage: WorkersStage) => Promise<Found>,
 ): Promise<Found> {
-  if (size.stores !== "postgres") return await withStage(folder, size, run);
-  return await withPostgres(({ url }) => withStage(folder, { ...size, place: postgresPlace(url, "workers") }, run));
+  if (size.stores === "postgres") {
+    return await withPostgres(({ url }) => withStage(folder, { ...size, place: postgresPlace(url, "workers") }, run));
+  }
+  return await withRedis({}, (server) =>
+    withStage(folder, { ...size, place: redisPlace(server.url, "workers:"), server }, run),
+  );
 }
 
-/** `place`: the location of the stores. Default: beside the queues. */
+/** `place`: the location of stores and queues. */
 async function withStage<Found>(
   folder: string,
-  size: StageSize & { readonly place?: string },
+  size: StageSize & { readonly place: string; readonly server?: RedisServer },
   run: (stage: WorkersStage) => Promise<Found>,
 ): Promise<Found> {
   mkdirSync(folder, { recursive: true });
-  const { leaseMs, agents, calls, isWitnessed = true, crowd } = size;
-  return await withServers(folder, (servers) =>
-    withRedis({}, async (server) => {
-      const queuesPlace = redisPlace(server.url, "workers:");
-      const { place = queuesPlace } = size;
-      const [ledger, model] = [servers.ledger.address, servers.model.address];
-      const looking = server.client();
-      const ordersOf = (index: number): WorkerOrders => {
-        const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
-        return {
-          store: place,
-          queues: queuesPlace,
-          ledger,
-          model,
-          leaseMs,
-          agents,
-          calls,
-          witness,
-          drainMs: DRAIN_MS,
-          crowd,
-        };
-      };
-      const pool = new WorkerPool({
-        program: "workers/worker.ts",
-        ordersOf,
-        takenBy: (pid) => takenBy(looking, queuesPlace, pid),
-        nextFault: size.nextFault,
-      });
-      const client = await createRuntime({
-        agents: queuedTeam(ledger, model, crowd),
-        stores: storesAt(place),
-        queues: queuesAt(queuesPlace, leaseMs),
-        role: "client",
+  const { leaseMs, agents, calls, isWitnessed = true, crowd, place, server } = size;
+  return await withServers(folder, async (servers) => {
+    const [ledger, model] = [servers.ledger.address, servers.model.address];
+    const taken = takenJobs(place);
+    const ordersOf = (index: number): WorkerOrders => {
+      const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
+      return {
+        store: place,
+        queues: place,
+        ledger,
+        model,
         leaseMs,
-      });
-      try {
-        await pool.start(size.workers);
-        const witnessLines = (): WitnessLine[] =>
-          readdirSync(folder)
-            .filter((name) => name.startsWith("witness-"))
-            .flatMap((name) => readLines<WitnessLine>(join(folder, name)));
-        return await run({ place, server, servers, client, pool, witnessLines });
-      } finally {
-        await client.shutdown();
-        await pool.drain();
-        looking.disconnect();
-      }
-    }),
-  );
+        agents,
+        calls,
+        witness,
+        drainMs: DRAIN_MS,
+        crowd,
+      };
+    };
+    const pool = new WorkerPool({
+      program: "workers/worker.ts",
+      ordersOf,
+      takenBy: (pid) => taken.takenBy(pid),
+      nextFault: size.nextFault,
+    });
+    const client = await createRuntime({
+      agents: queuedTeam(ledger, model, crowd),
+      stores: storesAt(place),
+      queues: queuesAt(place, leaseMs),
+      role: "client",
+      leaseMs,
+    });
+    try {
+      await pool.start(size.workers);
+      const witnessLines = (): WitnessLine[] =>
+        readdirSync(folder)
+          .filter((name) => name.startsWith("witness-"))
+          .flatMap((name) => readLines<WitnessLine>(join(folder, name)));
+      return await run({ place, server, servers, client, pool, witnessLines });
+    } finally {
+      await client.shutdown();
+      await pool.drain();
+      await taken.close();
+    }
+  });
 }

@@ -1,11 +1,12 @@
-// Serves three pages and the protocols that they speak: chat.tsx at /, use-chat.tsx (AI SDK) at /use-chat, ag-ui.tsx at /http-agent.
-// In a clone of the repository:
+// Serves pages and the protocols that they speak: chat.tsx at /, use-chat.tsx (AI SDK) at /use-chat, ag-ui.tsx at /http-agent, and, where
+// its packages are installed, copilotkit.tsx at /copilotkit. In a clone of the repository:
 //
 //     npm run example examples/browser/serve.ts
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { join } from "node:path";
-import { rolldown } from "rolldown";
+import { type Plugin, rolldown } from "rolldown";
 import { createRuntime, defineAgent, defineTool, type Runtime, textOf } from "troupe";
 import {
   agUiSurface,
@@ -51,13 +52,14 @@ function authenticate(request: Request): Identity | null {
 }
 
 /** The pages and their scripts, by path. */
-const pages = { "": "chat", "use-chat": "use-chat", "http-agent": "ag-ui" } as const;
+const pages = { "": "chat", "use-chat": "use-chat", "http-agent": "ag-ui", copilotkit: "copilotkit" } as const;
 type Script = (typeof pages)[keyof typeof pages];
 
 /** The pages and their scripts. Loading a page logs the visitor in as a new user; a real app has a login form. */
-async function pageSurface(): Promise<Surface> {
+async function pageSurface(copilotKit: string): Promise<Surface> {
   const html = await readFile(join(import.meta.dirname, "index.html"), "utf8");
-  const shown = Object.entries(pages).flatMap(([path, script]) => [
+  const offered = Object.entries(pages).filter(([, script]) => script !== "copilotkit" || hasCopilotKit(copilotKit));
+  const shown = offered.flatMap(([path, script]) => [
     route({
       id: `page of ${script}`,
       method: "GET",
@@ -84,7 +86,9 @@ async function pageSurface(): Promise<Surface> {
       summary: "The page's script.",
       responses: { 200: { description: "The script.", media: "text/javascript" } },
       handle: async () =>
-        new Response(await bundled(script), { headers: { "content-type": "text/javascript; charset=utf-8" } }),
+        new Response(await bundled(script, script === "copilotkit" ? copilotKit : undefined), {
+          headers: { "content-type": "text/javascript; charset=utf-8" },
+        }),
     }),
   ]);
   return { name: "page", paths: ["/"], failure: jsonFailure, routes: shown };
@@ -92,16 +96,26 @@ async function pageSurface(): Promise<Surface> {
 
 const bundles = new Map<Script, Promise<string>>();
 
-/** A page's script in one file; any bundler works. */
-export function bundled(script: Script = "chat"): Promise<string> {
-  const known = bundles.get(script) ?? bundleOf(script);
+function hasCopilotKit(folder: string): boolean {
+  try {
+    createRequire(join(folder, "page.js")).resolve("@copilotkit/react-core/package.json");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A page's script in one file; any bundler works. `folder`: where its source is. */
+export function bundled(script: Script = "chat", folder: string = import.meta.dirname): Promise<string> {
+  const known = bundles.get(script) ?? bundleOf(script, folder);
   bundles.set(script, known);
   return known;
 }
 
-async function bundleOf(script: Script): Promise<string> {
+async function bundleOf(script: Script, folder: string): Promise<string> {
   const bundle = await rolldown({
-    input: join(import.meta.dirname, `${script}.tsx`),
+    input: join(folder, `${script}.tsx`),
+    plugins: [styles],
     platform: "browser",
     // Inside the repository, this condition maps `troupe` to its sources; elsewhere it is unknown and has no effect.
     resolve: { conditionNames: ["troupe-source", "browser", "import", "default"] },
@@ -117,8 +131,21 @@ async function bundleOf(script: Script): Promise<string> {
   return output[0].code;
 }
 
-export async function serveChat(runtime: Runtime): Promise<RuntimeServer> {
-  const surfaces = [apiSurface(), aiSdkSurface(), agUiSurface(), await pageSurface()];
+/** Puts an imported style sheet into the page. */
+const styles: Plugin = {
+  name: "styles",
+  transform: {
+    filter: { id: /\.css$/ },
+    handler: (css) => ({
+      code: `document.head.append(Object.assign(document.createElement("style"), { textContent: ${JSON.stringify(css)} }));`,
+      moduleType: "js",
+    }),
+  },
+};
+
+/** `copilotKit`: the folder with copilotkit.tsx and its packages. */
+export async function serveChat(runtime: Runtime, copilotKit: string = import.meta.dirname): Promise<RuntimeServer> {
+  const surfaces = [apiSurface(), aiSdkSurface(), agUiSurface(), await pageSurface(copilotKit)];
   return serveRuntime(runtime, { authenticate, surfaces });
 }
 

@@ -137,10 +137,10 @@ async function spawnByCode(
   host: Host,
   call: CallState,
   definition: unknown,
-  { key, input, limits }: CheckedSpawn,
+  { key, input, limits, history }: CheckedSpawn,
 ): Promise<SpawnedChild> {
   assertGiven(host.definitions, definition, "run.spawn()");
-  const tool = { definition, limits, policy: {}, background: null };
+  const tool = { definition, limits, policy: {}, background: null, ...(history ? { history } : {}) };
   const forbidden = policyRefusal(host, call.turnId, tool);
   if (forbidden) throw new PolicyRefusedError(forbidden);
   const { turnId, step, callId } = call;

@@ -68,7 +68,7 @@ export const spawnOrdered = callEffect("spawnOrdered", async (host, { turnId, ca
 async function spawnOne(
   host: Host,
   call: CallState,
-  { key, childId, definition: name, input, limits }: OrderedSpawn,
+  { key, childId, definition: name, input, limits, history }: OrderedSpawn,
   signal: AbortSignal,
 ): Promise<CallResult | undefined> {
   const { turnId, step, callId } = call;
@@ -77,7 +77,7 @@ async function spawnOne(
     const text = `No subagent was started: the agent's runtime does not know the definition "${name}". Add it to createRuntime({ agents: [...] }).`;
     return errorResult(text, "definition_unknown");
   }
-  const tool = { definition, limits, policy: {}, background: null };
+  const tool = { definition, limits, policy: {}, background: null, ...(history ? { history } : {}) };
   for (;;) {
     if (signal.aborted) return undefined;
     const forbidden = isSpawned(host, turnId, childId) ? undefined : policyRefusal(host, turnId, tool);

@@ -50,3 +50,31 @@ export function forecastsOf(account: Account, now: number): Forecast[] {
 
 /** The last moment that a `Date` can hold. */
 const LAST_DATE = 8.64e15;
+
+/** A forecast that was made at a moment, in milliseconds since the epoch. */
+export interface ForecastAt {
+  readonly forecast: Forecast;
+  readonly at: number;
+}
+
+/** Before this share of a limit is used, its rate says nothing. */
+const LEAST_SHARE = 0.1;
+/** One limit of an account has at most one new forecast in this time, in milliseconds. */
+const SPACING_MS = 1_000;
+/** A forecast has changed if its moment moved by more than this share of the time that was left. */
+const CHANGED_SHARE = 0.1;
+
+/**
+ * Whether a forecast tells something new after the last one that was told, `undefined` if there was none. Depends on its arguments only,
+ * so that equal commits have equal forecasts.
+ */
+export function isNewForecast(last: ForecastAt | undefined, { forecast, at }: ForecastAt): boolean {
+  const { used, max, metAt, renewsAt } = forecast;
+  if (used < max * LEAST_SHARE) return false;
+  if (!last || last.forecast.renewsAt !== renewsAt) return metAt !== null;
+  if (Math.abs(at - last.at) < SPACING_MS) return false;
+  const before = last.forecast;
+  if (before.max !== max || before.used >= before.max !== used >= max) return true;
+  if (before.metAt === null || metAt === null) return before.metAt !== metAt;
+  return used < max && Math.abs(metAt - before.metAt) > (before.metAt - last.at) * CHANGED_SHARE;
+}

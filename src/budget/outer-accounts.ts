@@ -50,10 +50,10 @@ export function outerAccount(
   const isNewer = revision > before.revision;
   if (before.endsAt !== null && startsAt >= before.endsAt) {
     const configured = revision < before.revision ? before.configured : limits;
-    const { added: _added, raisedBy: _raisedBy, ...rest } = before;
-    const outer = { ...rest, startsAt, endsAt, configured, revision: Math.max(revision, before.revision) };
+    const kept = (before.addedAt ?? 0) >= startsAt ? before : withoutAdded(before);
+    const outer = { ...kept, startsAt, endsAt, configured, revision: Math.max(revision, before.revision) };
     const fresh = { used: noAmounts, unconfirmed: nothingReserved, models: {}, warned: [], openedAt: startsAt };
-    return { ...stored, ...fresh, parentId, limits: configured, outer };
+    return { ...stored, ...fresh, parentId, limits: withAdded(configured, kept.added), outer };
   }
   const configured = isNewer
     ? limits
@@ -67,23 +67,47 @@ export function outerAccount(
 
 /**
  * The account with amounts added to its limits, until it renews. Limits that it does not have are ignored. The decision on one request,
- * `requestId`, adds once.
+ * `requestId`, adds once. If its window has ended at `now`, the amounts belong to the next one, in which it is not charged yet.
  */
-export function withMore(account: Account, more: Limits, requestId?: string): Account {
-  const { outer } = account;
-  if (!outer || (requestId !== undefined && outer.raisedBy?.includes(requestId))) return account;
+export function withMore(account: Account, more: Limits, { now, requestId }: RaiseContext): Account {
+  if (!account.outer) return account;
+  const outer = hasEnded(account.outer, now) ? ofEndedWindow(account.outer) : account.outer;
+  if (requestId !== undefined && outer.raisedBy?.includes(requestId)) return account;
   const raisedBy = requestId === undefined ? {} : { raisedBy: [...(outer.raisedBy ?? []), requestId] };
   const added = withAdded(outer.added ?? {}, more, limitNames);
-  return { ...withLimits(account, withAdded(outer.configured, added)), outer: { ...outer, added, ...raisedBy } };
+  const limits = withAdded(outer.configured, added);
+  return { ...withLimits(account, limits), outer: { ...outer, added, addedAt: now, ...raisedBy } };
+}
+
+export interface RaiseContext {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** The request whose decision adds the amounts. Default: none. */
+  readonly requestId?: string | undefined;
+}
+
+type OuterPart = NonNullable<Account["outer"]>;
+
+function hasEnded({ endsAt }: OuterPart, now: number): boolean {
+  return endsAt !== null && now >= endsAt;
+}
+
+/** The part of an account whose window has ended, with the amounts that were added since. */
+function ofEndedWindow(outer: OuterPart): OuterPart {
+  return (outer.addedAt ?? 0) >= (outer.endsAt ?? 0) ? outer : withoutAdded(outer);
+}
+
+function withoutAdded({ added: _added, addedAt: _addedAt, raisedBy: _raisedBy, ...rest }: OuterPart): OuterPart {
+  return rest;
 }
 
 /** The account as people see it at `now`: with nothing used if it has renewed since its last charge. */
 export function shownAccount(account: Account, now: number): Account {
   const { outer } = account;
-  if (!outer || outer.endsAt === null || now < outer.endsAt) return account;
-  const { added: _added, raisedBy: _raisedBy, ...rest } = outer;
+  if (!outer || !hasEnded(outer, now)) return account;
+  const rest = ofEndedWindow(outer);
   const fresh = { used: noAmounts, unconfirmed: nothingReserved, models: {}, warned: [] };
-  return { ...account, ...fresh, limits: outer.configured, outer: rest };
+  return { ...account, ...fresh, limits: withAdded(outer.configured, rest.added), outer: rest };
 }
 
 function withAdded(limits: Limits, added: Limits = {}, names: readonly LimitName[] = namesIn(limits)): Limits {

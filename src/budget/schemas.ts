@@ -133,6 +133,8 @@ const outerPartSchema = z.object({
   revision: countSchema,
   /** Amounts that a person has added to each limit, until the account renews. */
   added: limitsSchema.optional(),
+  /** When they were added last, in milliseconds since the epoch: after the end of the window they belong to the next one. */
+  addedAt: integerSchema.optional(),
   /** The requests whose decisions have added to it, so that each adds once. */
   raisedBy: z.array(textSchema).optional(),
 });

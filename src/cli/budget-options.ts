@@ -105,6 +105,11 @@ export function budgetOf(options: BudgetOptions): Budget | undefined {
   return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
 }
 
+/** Whether the options change a limit. */
+export function hasBudgetChange(options: BudgetChangeOptions): boolean {
+  return givenIn(options).length > 0;
+}
+
 /** Throws `InvalidInputError` if no limit is given. */
 export function budgetChangeOf(options: BudgetChangeOptions): BudgetChange {
   const given = givenIn(options);

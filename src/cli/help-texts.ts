@@ -18,7 +18,7 @@ In a clone of the project: npm start -- --question "…", and npm run troupe -- 
 
 ${exitCodes}
 Every command accepts --store PATH, --store postgres://… or --redis URL; TROUPE_REDIS sets the address of Redis for all of
-them. With Postgres, Redis only has the queues of workers.
+them. With Postgres, workers have their queues there, or in a Redis beside it.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 
@@ -79,6 +79,17 @@ Examples:
 Templates: agent (one agent with a tool), team (a subagent and an approval), workers (over Redis), hono and next (HTTP routes).
 On a terminal the name and the template are asked for if they are missing; elsewhere, and with --yes, the defaults are taken.
 The project is written to a new or empty folder, completely or not at all. Nothing is installed.
+`;
+
+export const schema = `
+Examples:
+  $ npx troupe schema
+  $ npx troupe schema mcp-config > mcp.schema.json
+  $ npx troupe schema --out .vscode/schemas
+  $ npx troupe schema ./my-agent.ts --agent desk
+
+An agent file is loaded, which runs its code. Of its agents the schemas of the input, the typed output and the arguments of the tools
+are printed as JSON: a list of all agents, or the one of --agent.
 `;
 
 export const worker = `
@@ -246,13 +257,16 @@ first. If the turn makes no further model call, or none is open, the text opens 
 
 export const budget = `
 Examples:
+  $ npx troupe budget
+  $ npx troupe budget --owner ada --json
   $ npx troupe budget desk-7 --max-cost 5
   $ npx troupe budget desk-7 --max-tokens 2000000 --deadline none
   $ npx troupe budget owner:perDay:ada --max-cost 3
 
-Changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
+Without an agent or account it lists the accounts of owners and of the tenant: each limit with what is used, reserved and left, and when it renews.
+With one it changes limits of the whole lifetime of an agent or subagent; other limits remain. The new limits apply
 from now on, also for a turn that is open. The change is stored at once and journalled by the process that runs the agent.
-For one more turn, pass the limits to \`resume\`. To an account above the agents (\`forecast\` lists them) the amounts are added until it renews.
+For one more turn, pass the limits to \`resume\`. To an account above the agents the amounts are added until it renews.
 `;
 
 export const forecast = `

@@ -38,6 +38,7 @@ import { packageFields } from "./own-files.ts";
 import { addReplayCommands } from "./replay-commands.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addScheduleCommands } from "./schedule-commands.ts";
+import { addSchemaCommand } from "./schema-command.ts";
 import { addListenOptions, addServeCommand } from "./serve-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
@@ -146,6 +147,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addMcpCommands(program, context, done);
   addReplayCommands(program, context, done);
   addMcpServeCommand(program, context, done);
+  addSchemaCommand(program, context, done);
   // Commander inherits settings to commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
@@ -226,11 +228,15 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     });
   const budget = program
     .command("budget")
-    .description("Change limits of an agent's whole lifetime, or add to an account above the agents.")
-    .argument("<agentId>", "its id or its prefix, or an account such as owner:perDay:ada");
-  addStoreOptions(addBudgetChangeOptions(budget))
+    .description(
+      "List the accounts of owners and of the tenant, add to one of them, or change limits of an agent's whole lifetime.",
+    )
+    .argument("[agentId]", "its id or its prefix, or an account such as owner:perDay:ada (default: list the accounts)");
+  addStoreOptions(addPageOptions(addBudgetChangeOptions(budget), "accounts"))
+    .option("--owner <id>", "list only the accounts of this owner and of the tenant", nonEmpty)
+    .option("--json", "print each account as a line of JSON")
     .addHelpText("after", helpTexts.budget)
-    .action(async (agentId: string, options: SetBudgetOptions) => {
+    .action(async (agentId: string | undefined, options: SetBudgetOptions) => {
       const { budgetCommand } = await import("./commands/budget.ts");
       done(await budgetCommand(context, agentId, options));
     });

@@ -13,7 +13,9 @@ type Done = (exitCode: ExitCode) => void;
 export function addWorkerCommands(program: Command, context: CliContext, done: Done): void {
   const worker = program
     .command("worker")
-    .description("Run agents and queued tools for other processes, on any machine with access to the same Redis.")
+    .description(
+      "Run agents and queued tools for other processes, on any machine with access to the same Redis or Postgres.",
+    )
     .addOption(agentsOption("agent file that exports the definitions to run"))
     .addOption(mcpOption())
     .option("--ask", "run questions of `ask` with the same --files, --model and --max-readers")
@@ -23,7 +25,9 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
     .addOption(new Option("--model <name>", "with --ask: the model, as in `ask`").argParser(nonEmpty))
     .option("--max-readers <number>", "with --ask: the number of readers, as in `ask`", wholeNumber(1, 50));
   worker.addOption(
-    new Option("--store <url>", "postgres://… with the agents; Redis then only has the queues").argParser(nonEmpty),
+    new Option("--store <url>", "postgres://… with the agents, and with the queues unless Redis is given").argParser(
+      nonEmpty,
+    ),
   );
   addRedisOptions(worker, "with the agents and queues")
     .option(
@@ -46,7 +50,10 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
     });
   const queues = program
     .command("queues")
-    .description("Show the queues of a Redis: waiting and running jobs, workers, and dead letters with their causes.");
+    .description(
+      "Show the queues of a Redis or Postgres: waiting and running jobs, workers, and dead letters with their causes.",
+    );
+  queues.addOption(new Option("--store <url>", "postgres://… with the queues").argParser(nonEmpty));
   addRedisOptions(queues, "with the queues")
     .option("--limit <number>", "maximum number of dead letters of each queue (default: 20)", wholeNumber(1, 1_000))
     .option("--json", "print every queue as a line of JSON")

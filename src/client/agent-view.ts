@@ -45,6 +45,7 @@ const beginning: AgentSnapshot = {
 /** Events after which the messages or the turn have changed. */
 const changing: ReadonlySet<TroupeEvent["type"]> = new Set([
   "turn.started",
+  "turn.answered",
   "turn.waiting",
   "turn.completed",
   "turn.stopped",

@@ -4,6 +4,7 @@ export type { EvalsSource, ReportedRun } from "./feed/evals.ts";
 export { Feed, type FeedOptions } from "./feed/feed.ts";
 export { type RunFile, runFileSchema } from "../stores/index.ts";
 export {
+  auditFileSchema,
   type AuditRunOptions,
   type AuditSource,
   auditRun,

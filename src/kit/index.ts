@@ -16,6 +16,7 @@ export { memoryNotes, type Note, type NotesKey, type NotesStore } from "./notes-
 export { piiGuard, type PersonalData, type PiiGuardOptions } from "./pii-guard.ts";
 export { shell, type ShellOptions, type ShellToolOptions } from "./shell.ts";
 export type { CommandEnd, ShellCommand } from "./shell-command.ts";
+export { skillHeadSchema } from "./skill-file.ts";
 export { skills } from "./skills.ts";
 export type { ListedSkill, SkillContent, SkillSource } from "../tools/index.ts";
 export { sqliteMemory, type SqliteMemory, type SqliteMemoryOptions } from "./sqlite-memory.ts";

@@ -16,29 +16,34 @@ export type ParsedSkill =
 export const LARGEST_SKILL = 1_000_000;
 const LONGEST_HEAD = 64_000;
 
-const headSchema = z.looseObject({
+/** The YAML at the start of a `SKILL.md`. `troupe schema skill` prints it as JSON Schema. */
+export const skillHeadSchema = z.looseObject({
   name: z
     .string({ error: "name is missing; give the name of the folder" })
     .max(64, { error: "name has more than 64 characters" })
     .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, {
       error: "name may have a-z, 0-9 and single hyphens between them, such as pdf-forms",
-    }),
+    })
+    .meta({ description: "Name of the skill, the same as of its folder." }),
   description: z
     .string({ error: "description is missing; say what the skill does and when to use it" })
-    .refine((text) => text.trim() !== "", { error: "description is empty; say what the skill does and when to use it" })
-    .max(1_024, { error: "description has more than 1,024 characters" }),
+    .regex(/\S/, { error: "description is empty; say what the skill does and when to use it" })
+    .max(1_024, { error: "description has more than 1,024 characters" })
+    .meta({ description: "What the skill does and when to use it: the model chooses by it." }),
   license: z.string({ error: "license must be a text" }).optional(),
   compatibility: z
     .string({ error: "compatibility must be a text" })
     .min(1, { error: "compatibility is empty; leave it out" })
     .max(500, { error: "compatibility has more than 500 characters" })
-    .optional(),
+    .optional()
+    .meta({ description: "Programs, packages or network that the skill needs." }),
   metadata: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]), { error: "metadata must map names to texts" })
     .optional(),
   "allowed-tools": z
     .union([z.string(), z.array(z.string())], { error: "allowed-tools must be a text of names separated by spaces" })
-    .optional(),
+    .optional()
+    .meta({ description: "Names of tools separated by spaces. For other programs; it grants nothing here." }),
 });
 
 /** Reads a `SKILL.md`: YAML between two lines `---`, then Markdown. `folder` is the name of its folder. */
@@ -72,7 +77,7 @@ export async function parseSkill(text: string, folder: string): Promise<ParsedSk
 export function parseSkillHead(
   value: unknown,
 ): { readonly ok: true; readonly head: SkillHead } | { readonly ok: false; readonly problems: readonly string[] } {
-  const checked = headSchema.safeParse(value);
+  const checked = skillHeadSchema.safeParse(value);
   if (!checked.success) return { ok: false, problems: checked.error.issues.map(({ message }) => message) };
   const { name, description } = checked.data;
   return { ok: true, head: { name, description: description.replaceAll(/\s+/g, " ").trim() } };

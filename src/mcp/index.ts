@@ -15,6 +15,8 @@ export type { McpInputOptions, McpSamplingOptions } from "./mcp-input-options.ts
 export type { McpRoot } from "./mcp-roots.ts";
 export { type McpTokenKey, type McpTokenStore, memoryMcpTokens } from "./mcp-token-store.ts";
 export { mcpFromConfig, mcpLoginsFromConfig, type McpConfigOptions, type McpConfigTools } from "./mcp-from-config.ts";
+export { mcpConfigSchema } from "./mcp-config-schema.ts";
+export { mcpLockSchema } from "./mcp-lock.ts";
 export type { McpServerOverride } from "./mcp-config.ts";
 export {
   checkMcpPins,

@@ -17,6 +17,7 @@ import {
   wordsOfThrown,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { configInputSchema, serverTypes } from "./mcp-config-schema.ts";
 import { plainJsonOf } from "./config-text.ts";
 import type { McpTokenStore } from "./mcp-token-store.ts";
 import { expandVariables, type MissingVariable, type VariableSource } from "./expand-variables.ts";
@@ -65,7 +66,7 @@ interface OwnSettings extends Pick<McpOptions, "approval" | "trust" | "tools" | 
 }
 
 interface FileServer {
-  readonly type?: "stdio" | "http" | "sse" | "streamable-http" | "streamableHttp";
+  readonly type?: (typeof serverTypes)[number];
   readonly command?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string | number>>;
@@ -103,7 +104,7 @@ const ownSchema: OptionsSchema<OwnSettings> = {
 
 const serverSchema: OptionsSchema<FileServer> = {
   rules: {
-    type: oneOfRule("stdio", "http", "sse", "streamable-http", "streamableHttp"),
+    type: oneOfRule(...serverTypes),
     command: nameRule,
     args: listRule("a list of texts", hiddenTextRule),
     env: recordRule("an object of texts", (value, where) =>
@@ -123,13 +124,8 @@ const serverSchema: OptionsSchema<FileServer> = {
 
 const serverRule = optionsRule(serverSchema);
 
-const inputSchema = z.looseObject({
-  id: z.string(),
-  default: z.string().optional(),
-  password: z.boolean().optional(),
-});
-const inputsSchema = z.array(inputSchema);
-type ConfigInput = z.infer<typeof inputSchema>;
+const inputsSchema = z.array(configInputSchema);
+type ConfigInput = z.infer<typeof configInputSchema>;
 
 /** Reads the servers of a file. Throws `InvalidInputError` if the file as a whole cannot be used. */
 export function readMcpConfig(file: string | URL, reading: ConfigReading): readonly ConfiguredServer[] {

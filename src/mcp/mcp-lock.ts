@@ -36,7 +36,8 @@ const toolSchema = z.strictObject({
   inputSchema: z.json().optional(),
 });
 
-const lockSchema = z.strictObject({
+/** A lock file. `troupe schema mcp-lock` prints it as JSON Schema. */
+export const mcpLockSchema = z.strictObject({
   version: z.literal(LOCK_VERSION),
   servers: z.record(z.string(), z.strictObject({ era: z.enum(["legacy", "modern"]), tools: z.array(toolSchema) })),
 });
@@ -95,7 +96,7 @@ function parseLock(text: string, name: string): McpLock {
       `the lock file ${name} has version ${version}, and this version of troupe reads version ${LOCK_VERSION}; update troupe, or delete the file and write it anew with: ${pinCommand(name)}`,
     );
   }
-  const parsed = lockSchema.safeParse(value);
+  const parsed = mcpLockSchema.safeParse(value);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));

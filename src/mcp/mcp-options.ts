@@ -133,7 +133,8 @@ function hasAuthorization(headers: McpOptions["headers"]): boolean {
   return typeof headers === "object" && Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
 }
 
-const serverNamePattern = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
+/** Names that may begin the names of tools. */
+export const serverNamePattern = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
 const variableRule: OptionRule = ruleOf(
   "a text without the character NUL",
   (value) => typeof value === "string" && !value.includes("\0"),
@@ -155,18 +156,25 @@ function environmentRule(value: unknown, where: string): unknown {
   return variables;
 }
 
+/** Values that configuration files have too. */
+export const effects = ["none", "keyed", "once"] as const;
+export const approvals = ["destructive", "writes", "always", "never"] as const;
+export const renamePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+/** Milliseconds; the longest time that Node's timers can wait is a little more. */
+export const LONGEST_MS = 2_000_000_000;
+
 const toolOptionsRule = optionsRule<McpToolOptions>({
   rules: {
-    effect: oneOfRule("none", "keyed", "once"),
+    effect: oneOfRule(...effects),
     needsApproval: ruleOf(
       "true, false or a function",
       (value) => typeof value === "boolean" || typeof value === "function",
     ),
     idempotencyArgument: nameRule,
-    timeoutMs: wholeNumberRule(1, 2_000_000_000),
+    timeoutMs: wholeNumberRule(1, LONGEST_MS),
     rename: ruleOf(
       'a name of 1 to 64 letters, digits, "_" and "-"',
-      (value) => typeof value === "string" && /^[a-zA-Z0-9_-]{1,64}$/.test(value),
+      (value) => typeof value === "string" && renamePattern.test(value),
     ),
   },
   instead: { name: "rename", timeout: "timeoutMs", approval: "needsApproval", idempotencyKey: "idempotencyArgument" },
@@ -200,7 +208,7 @@ export const optionsSchema: OptionsSchema<McpOptions> = {
     url: addressRule,
     headers: (value, where) => (typeof value === "function" ? value : headersRule(value, where)),
     auth: mcpAuthRule,
-    approval: oneOfRule("destructive", "writes", "always", "never"),
+    approval: oneOfRule(...approvals),
     trust: flagRule,
     ...inputOptionRules,
     resourceTools: flagRule,
@@ -209,8 +217,8 @@ export const optionsSchema: OptionsSchema<McpOptions> = {
     ),
     pin: lockRule,
     secrets: recordRule("an object of texts by names for them", hiddenTextRule),
-    connectTimeoutMs: wholeNumberRule(1, 2_000_000_000),
-    idleMs: wholeNumberRule(1, 2_000_000_000),
+    connectTimeoutMs: wholeNumberRule(1, LONGEST_MS),
+    idleMs: wholeNumberRule(1, LONGEST_MS),
     maxConnections: wholeNumberRule(1, 10_000),
   },
   needed: ["name"],

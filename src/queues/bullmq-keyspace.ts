@@ -2,9 +2,10 @@ import type { Job as BullJob, JobsOptions, JobState, Queue } from "bullmq";
 import { createId } from "../base/index.ts";
 import type { AgentKey } from "../state/index.ts";
 import { type DeadCause, type DeadCode, type DeadLetter, type QueueCount, WAKE_QUEUE } from "./ports.ts";
-import type { BullmqConnection, CheckedOptions } from "./bullmq-connection.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import type { BullmqServer } from "./bullmq-server.ts";
 import { MAX_TRIES } from "./checks.ts";
-import { type Envelope, open, wakeKeyOf } from "./jobs.ts";
+import { type Envelope, open, type Opened, wakeKeyOf } from "./jobs.ts";
 
 /** Approximate number of events that bullmq keeps per queue. Only outside observers read them. */
 const EVENTS_KEPT = 100;
@@ -19,22 +20,21 @@ export function isSetAside(jobId: string): boolean {
 }
 
 /**
- * The queues as they are stored in Redis.
- * Owns: the keys of the queues; adding, counting and reading jobs. Does not own: running them.
- * 1. All keys of one queue share one hash tag, so they are in one slot of a cluster; other queues are in other slots.
- * 2. Finished jobs leave no keys; the newest dead letters are kept for a week.
- * 3. BullMQ's keys are accessed only through BullMQ. This package's own keys have names that BullMQ never uses (`ownKey`).
+ * The queues as they are stored on their server.
+ * Owns: adding, counting and reading jobs. Does not own: running them.
+ * 1. Finished jobs leave nothing; the newest dead letters are kept for a week.
+ * 2. Jobs are accessed only through BullMQ.
  */
 export class BullmqKeyspace {
-  readonly #connection: BullmqConnection;
+  readonly #server: BullmqServer;
   readonly #options: CheckedOptions;
-  readonly #queues = new Map<string, Promise<Queue<Envelope>>>();
+  readonly #queues = new Map<string, Promise<Queue>>();
   readonly #used = new Set<string>();
   /** Queues that this process has registered in the list of queues. */
   readonly #registered = new Set<string>();
 
-  constructor(connection: BullmqConnection, options: CheckedOptions) {
-    this.#connection = connection;
+  constructor(server: BullmqServer, options: CheckedOptions) {
+    this.#server = server;
     this.#options = options;
   }
 
@@ -43,27 +43,11 @@ export class BullmqKeyspace {
     return [...this.#used];
   }
 
-  /** A sorted set of the canary queues, by the time of their last canary. */
-  get canaries(): string {
-    return `{${this.#options.prefix}}:canaries`;
-  }
-
-  get #namesKey(): string {
-    return `{${this.#options.prefix}}:queues`;
-  }
-
-  prefixOf(queue: string): string {
-    return `{${this.#options.prefix}${queue}}`;
-  }
-
-  /** A key of this package in the slot of the queue. BullMQ's keys continue with the name of the queue and a colon instead. */
-  ownKey(queue: string, part: string): string {
-    return `${this.prefixOf(queue)}-troupe:${part}`;
-  }
-
   async add(queue: string, data: Envelope, options: JobsOptions): Promise<void> {
     if (!this.#registered.has(queue)) await this.register([queue]);
-    await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), ...options }));
+    await this.run(queue, (place) =>
+      place.add("job", this.#server.encoded(data), { ...this.#jobOptions(), ...options }),
+    );
   }
 
   /**
@@ -77,13 +61,17 @@ export class BullmqKeyspace {
 
   /** Registers these queues in the list of queues. */
   async register(queues: readonly string[]): Promise<void> {
-    await this.#connection.run((client) => client.sadd(this.#namesKey, ...queues));
+    await this.#server.register(queues);
     for (const queue of queues) this.#registered.add(queue);
   }
 
   async names(): Promise<string[]> {
-    const names = await this.#connection.run((client) => client.smembers(this.#namesKey));
-    return names.toSorted();
+    return (await this.#server.names()).toSorted();
+  }
+
+  /** Parses the content of a stored job. */
+  open(queue: string, { id = "", data }: Pick<BullJob<unknown>, "id" | "data">): Opened {
+    return open(queue, id, this.#server.decoded(data), this.#options.signer);
   }
 
   async remove(queue: string, jobId: string): Promise<boolean> {
@@ -152,9 +140,7 @@ export class BullmqKeyspace {
 
   /** Adds the data of a job that cannot run under a new id, which becomes a dead letter: the job's own id may belong to a genuine job. */
   async setAside(queue: string, data: unknown): Promise<void> {
-    await this.run(queue, (place) =>
-      place.add("job", data as Envelope, { ...this.#jobOptions(), jobId: createId(SET_ASIDE) }),
-    );
+    await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), jobId: createId(SET_ASIDE) }));
   }
 
   /**
@@ -183,10 +169,10 @@ export class BullmqKeyspace {
     });
   }
 
-  async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {
-    // Load the package first, so that loading does not count towards the timeouts of Redis commands.
-    await this.#connection.package();
-    return this.#connection.run(async () => command(await this.#place(queue)));
+  async run<T>(queue: string, command: (place: Queue) => Promise<T>): Promise<T> {
+    // Load the package first, so that loading does not count towards the timeouts of commands.
+    await this.#server.package();
+    return this.#server.run(async () => command(await this.#place(queue)));
   }
 
   async close(): Promise<void> {
@@ -194,7 +180,7 @@ export class BullmqKeyspace {
     await Promise.allSettled(closed);
   }
 
-  #place(queue: string): Promise<Queue<Envelope>> {
+  #place(queue: string): Promise<Queue> {
     const known = this.#queues.get(queue);
     if (known) return known;
     const place = this.#build(queue);
@@ -204,18 +190,8 @@ export class BullmqKeyspace {
     return place;
   }
 
-  async #build(queue: string): Promise<Queue<Envelope>> {
-    const { Queue } = await this.#connection.package();
-    const client = await this.#connection.run(async (ready) => ready);
-    const place = new Queue<Envelope>(queue, {
-      connection: client,
-      prefix: this.prefixOf(queue),
-      streams: { events: { maxLen: EVENTS_KEPT } },
-    });
-    // The caller of a command gets the error; the event is not needed.
-    place.on("error", () => undefined);
-    await place.waitUntilReady();
-    return place;
+  async #build(queue: string): Promise<Queue> {
+    return await this.#server.queue(queue, { eventsKept: EVENTS_KEPT });
   }
 
   #jobOptions(): JobsOptions {
@@ -231,7 +207,7 @@ export class BullmqKeyspace {
 
   #letterOf(queue: string, job: BullJob<Envelope>): DeadLetter {
     const jobId = job.id ?? "";
-    const opened = open(queue, jobId, job.data, this.#options.signer);
+    const opened = this.open(queue, job);
     return {
       queue,
       jobId,
@@ -245,7 +221,7 @@ export class BullmqKeyspace {
 /** `undefined` if the job was removed while the list was read. */
 type ListedJob = BullJob<Envelope> | undefined;
 
-/** Another client of Redis may have written a value that does not parse as a job; a worker refuses it when it takes it. */
+/** Another client of the server may have written a value that does not parse as a job; a worker refuses it when it takes it. */
 function unreadable(error: unknown): never[] {
   if (error instanceof SyntaxError) return [];
   throw error;
@@ -265,7 +241,8 @@ const codes: Readonly<Record<DeadCode, true>> = {
 
 /** The text that is stored with the dead letter; `causeOf` parses it. */
 export function textOfCause({ code, message }: DeadCause): string {
-  return `${code}: ${message}`;
+  // Postgres stores no NUL.
+  return `${code}: ${message.toWellFormed().replaceAll("\0", "\uFFFD")}`;
 }
 
 function causeOf({ failedReason, stalledCounter: deaths }: BullJob<Envelope>): DeadCause {

@@ -1,8 +1,9 @@
 import { createId, Waiters, harmless } from "../base/index.ts";
 import { within } from "../redis/index.ts";
 import type { Queue, Worker } from "bullmq";
-import { BullmqConnection, translated, type CheckedOptions } from "./bullmq-connection.ts";
+import { type CheckedOptions, serverOf } from "./bullmq-options.ts";
 import { BullmqKeyspace } from "./bullmq-keyspace.ts";
+import type { BullmqServer } from "./bullmq-server.ts";
 import { InvariantError, type TroupeError } from "../errors/index.ts";
 import { BullmqCancellations } from "./bullmq-cancellations.ts";
 import { BullmqPresence } from "./bullmq-presence.ts";
@@ -13,7 +14,7 @@ import { RunningJobs } from "./running-jobs.ts";
 
 /** If jobs wait longer than this although a worker has free slots, `health` reports a problem. In milliseconds. */
 const LYING_MS = 1_000;
-/** How long closing the connections to Redis may take, in milliseconds. */
+/** How long closing the connections may take, in milliseconds. */
 const PARTING_MS = 1_000;
 
 /**
@@ -25,7 +26,7 @@ export class BullmqProcess {
   readonly cancellations: BullmqCancellations;
   readonly presence: BullmqPresence;
   readonly #options: CheckedOptions;
-  readonly #connection: BullmqConnection;
+  readonly #server: BullmqServer;
   readonly #running: RunningJobs;
   readonly #canary: BullmqCanary;
   readonly #workers = new Map<string, BullmqWorker>();
@@ -36,12 +37,12 @@ export class BullmqProcess {
   constructor(options: CheckedOptions) {
     const { clock, graceMs, redact } = options;
     this.#options = options;
-    this.#connection = new BullmqConnection(options);
-    this.keyspace = new BullmqKeyspace(this.#connection, options);
-    this.cancellations = new BullmqCancellations(this.#connection, this.keyspace);
-    this.presence = new BullmqPresence(options, this.#connection, this.keyspace);
+    this.#server = serverOf(options);
+    this.keyspace = new BullmqKeyspace(this.#server, options);
+    this.cancellations = new BullmqCancellations(this.#server, this.keyspace);
+    this.presence = new BullmqPresence(options, this.#server, this.keyspace);
     this.#running = new RunningJobs({ clock, graceMs, redact });
-    this.#canary = new BullmqCanary(this.#connection, this.keyspace);
+    this.#canary = new BullmqCanary(this.#server);
   }
 
   async work(workOptions: WorkOptions): Promise<void> {
@@ -54,7 +55,7 @@ export class BullmqProcess {
     const onFault = harmless("onFault", (fault: TroupeError) => workOptions.onFault?.(fault));
     const around = {
       options: this.#options,
-      connection: this.#connection,
+      server: this.#server,
       keyspace: this.keyspace,
       cancellations: this.cancellations,
       presence: this.presence,
@@ -72,9 +73,9 @@ export class BullmqProcess {
     for (const work of works) this.#workers.set(work.queue, await BullmqWorker.start(work, around));
     // If a worker is not ready in time, because Redis has just become unreachable, it starts once Redis is back.
     const ready = Promise.all([...this.#workers.values()].map((worker) => worker.ready()));
-    await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(translated(error)));
+    await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(this.#server.translated(error)));
     const entered = this.presence.enter([...this.#workers.keys()], onFault);
-    await within(this.#options.timeoutMs, entered).catch((error: unknown) => onFault(translated(error)));
+    await within(this.#options.timeoutMs, entered).catch((error: unknown) => onFault(this.#server.translated(error)));
     this.#watchCancels();
   }
 
@@ -101,10 +102,12 @@ export class BullmqProcess {
       const flight = this.#canary.fly(timeoutMs);
       const looked = within(timeoutMs, this.#lying());
       roundTripMs = await flight.catch((error: unknown) => {
-        problems.push(`the canary did not come back within ${timeoutMs} ms (${translated(error).message})`);
+        problems.push(
+          `the canary did not come back within ${timeoutMs} ms (${this.#server.translated(error).message})`,
+        );
         return null;
       });
-      problems.push(...(await looked.catch(() => ["Redis does not answer the queues"])));
+      problems.push(...(await looked.catch(() => [`${this.#server.name} does not answer the queues`])));
     }
     return { isHealthy: problems.length === 0, roundTripMs, problems };
   }
@@ -137,7 +140,7 @@ export class BullmqProcess {
     await this.drain(CLOSE_DRAIN_MS);
     const parting = Promise.all([this.#canary.close(), this.keyspace.close()]);
     await within(PARTING_MS, parting).catch(() => undefined);
-    await this.#connection.close();
+    await this.#server.close();
   }
 
   /** Reports queues of this process in which jobs wait although there are free slots and no job has started for a while. */
@@ -175,23 +178,22 @@ export class BullmqProcess {
 
 /** A canary queue of a dead process is removed this long after its last canary, in milliseconds. */
 const LEFT_MS = 3_600_000;
+const EVENTS_KEPT = 10;
 
 /**
  * A test job that only this process takes. It goes through all states of a job: added, waiting, active, finished.
  * Owns: a queue for this job alone, which it removes completely. Other processes remove the queues of processes that died.
  */
 export class BullmqCanary {
-  readonly #connection: BullmqConnection;
-  readonly #keyspace: BullmqKeyspace;
+  readonly #server: BullmqServer;
   readonly #name = `~canary-${createId()}`;
   readonly #flying = new Waiters<string>();
   #cage: Promise<Queue> | undefined;
   /** Set before the queue, because Redis may be unreachable or refuse the login. */
   #worker: Worker | undefined;
 
-  constructor(connection: BullmqConnection, keyspace: BullmqKeyspace) {
-    this.#connection = connection;
-    this.#keyspace = keyspace;
+  constructor(server: BullmqServer) {
+    this.#server = server;
   }
 
   /** Resolves to the round trip in milliseconds. Rejects if the job did not return in time. */
@@ -214,7 +216,7 @@ export class BullmqCanary {
     if (!queue) return;
     await queue.obliterate({ force: true });
     await queue.close();
-    await this.#connection.run((client) => client.zrem(this.#keyspace.canaries, this.#name));
+    await this.#server.forgetCanary(this.#name);
   }
 
   async #flight(id: string, landed: Promise<void>): Promise<void> {
@@ -223,38 +225,26 @@ export class BullmqCanary {
       this.#cage = undefined;
       throw error;
     });
-    await this.#connection.run((client) => client.zadd(this.#keyspace.canaries, Date.now(), this.#name));
+    await this.#server.noteCanary(this.#name, Date.now());
     await queue.add("canary", {}, { jobId: id, removeOnComplete: true, removeOnFail: true });
     await landed;
     await this.#removeAbandoned();
   }
 
   async #removeAbandoned(): Promise<void> {
-    const { canaries } = this.#keyspace;
-    const until = Date.now() - LEFT_MS;
-    const names = await this.#connection.run((client) => client.zrangebyscore(canaries, "-inf", until, "LIMIT", 0, 10));
-    if (names.length === 0) return;
-    const { Queue } = await this.#connection.package();
-    const connection = await this.#connection.patient();
-    for (const name of names) {
-      const queue = new Queue(name, { connection, prefix: this.#keyspace.prefixOf(name) });
-      queue.on("error", () => undefined);
+    for (const name of await this.#server.oldCanaries(Date.now() - LEFT_MS)) {
+      const queue = await this.#server.queue(name, { eventsKept: EVENTS_KEPT, isPatient: true });
       await queue.obliterate({ force: true });
       await queue.close();
-      await this.#connection.run((client) => client.zrem(canaries, name));
+      await this.#server.forgetCanary(name);
     }
   }
 
   async #build(): Promise<Queue> {
-    const { Queue, Worker } = await this.#connection.package();
-    const connection = await this.#connection.patient();
-    const options = { connection, prefix: this.#keyspace.prefixOf(this.#name) };
-    const queue = new Queue(this.#name, { ...options, streams: { events: { maxLen: 10 } } });
+    const queue = await this.#server.queue(this.#name, { eventsKept: EVENTS_KEPT, isPatient: true });
     const land = async ({ id = "" }: { id?: string | undefined }): Promise<void> => this.#flying.resolve(id);
-    const worker = new Worker(this.#name, land, { ...options, runRetryDelay: 1_000 });
+    const worker = await this.#server.worker(this.#name, land, { runRetryDelay: 1_000, onError: () => undefined });
     this.#worker = worker;
-    queue.on("error", () => undefined);
-    worker.on("error", () => undefined);
     try {
       await worker.waitUntilReady();
     } catch (error) {

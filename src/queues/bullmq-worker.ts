@@ -4,19 +4,21 @@ import type { Job as BullJob, Worker } from "bullmq";
 import { z } from "zod";
 import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
-import { type BullmqConnection, faultOf, lostLockOf, translated, type CheckedOptions } from "./bullmq-connection.ts";
-import type { BullmqCancellations, RunOfJob } from "./bullmq-cancellations.ts";
+import { faultOf, lostLockOf } from "./bullmq-faults.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import type { BullmqCancellations } from "./bullmq-cancellations.ts";
 import { type BullmqKeyspace, isSetAside, textOfCause } from "./bullmq-keyspace.ts";
 import type { BullmqPresence } from "./bullmq-presence.ts";
+import type { BullmqPackage, BullmqServer, RunOfJob } from "./bullmq-server.ts";
 import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
-import { type Envelope, open, type Job } from "./jobs.ts";
+import type { Envelope, Job } from "./jobs.ts";
 import { type DeadCause, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
 import type { JobEnd, RunningJobs } from "./running-jobs.ts";
 
 export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly onFault: NonNullable<WorkOptions["onFault"]>;
   readonly options: CheckedOptions;
-  readonly connection: BullmqConnection;
+  readonly server: BullmqServer;
   readonly keyspace: BullmqKeyspace;
   readonly cancellations: BullmqCancellations;
   readonly presence: BullmqPresence;
@@ -27,7 +29,7 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
 const FAULT_PAUSE_MS = 1_000;
 /** Disables bullmq's limit of stalls: this class decides about such jobs, because it can inform their agents. */
 const NEVER = 1_000_000_000;
-/** Number of remembered finished runs. The end of a run is not stored in Redis if the job lost its lock. */
+/** Number of remembered finished runs. The end of a run is not stored if the job lost its lock. */
 const ENDS_KEPT = 1_000;
 
 /** Number of waiting wakes that the last worker checks. */
@@ -39,11 +41,9 @@ const causeSchema = z.object({
   deaths: z.number().int(),
 });
 
-type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
-
 /**
  * Takes the jobs of one queue and runs them in this process.
- * Owns: the state of a job in Redis. Does not own: running it, and when to leave.
+ * Owns: the state of a job in its queue. Does not own: running it, and when to leave.
  * 1. A dead letter is stored after the agent was informed; if the process dies in between, the agent is informed again.
  * 2. A job of a later version is returned to the queue, for a worker that supports it. A refused job is not run, no agent is informed of
  *    it, and its id becomes free for the genuine job.
@@ -53,8 +53,8 @@ type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
 export class BullmqWorker {
   readonly work: QueueWork;
   readonly #around: WorkerAround;
-  readonly #package: Package;
-  readonly #worker: Worker<Envelope, void>;
+  readonly #package: BullmqPackage;
+  #worker: Worker<Envelope, void> | undefined;
   readonly #ends = new Set<string>();
   /** Stalled jobs for which `replaceUnreadable` is running. */
   readonly #replacing = new Set<string>();
@@ -68,54 +68,46 @@ export class BullmqWorker {
   active = 0;
 
   static async start(work: QueueWork, around: WorkerAround): Promise<BullmqWorker> {
-    const { connection, options, keyspace } = around;
-    const bullmq = await connection.package();
-    const client = await connection.patient();
-    return new BullmqWorker(
-      work,
-      around,
-      bullmq,
-      (process) =>
-        new bullmq.Worker<Envelope, void>(work.queue, process, {
-          connection: client,
-          prefix: keyspace.prefixOf(work.queue),
-          // Stored with each job that it takes (`processedBy`), for operators.
-          name: `${hostname()}:${pid}`,
-          concurrency: work.concurrency,
-          lockDuration: options.lockMs,
-          stalledInterval: options.deathCheckMs,
-          // A worker may die after it received the signal of a new job, so idle workers poll as often as they look for dead ones.
-          drainDelay: options.deathCheckMs / 1_000,
-          maxStalledCount: NEVER,
-          runRetryDelay: FAULT_PAUSE_MS,
-          settings: { backoffStrategy: (tries) => backoffDelay(tries, Math.random(), TRY_PAUSES) },
-          ...(work.rateLimit ? { limiter: { max: work.rateLimit.max, duration: work.rateLimit.perMs } } : {}),
-        }),
-    );
+    const own = new BullmqWorker(work, around, await around.server.package());
+    await own.#start();
+    return own;
   }
 
-  private constructor(
-    work: QueueWork,
-    around: WorkerAround,
-    bullmq: Package,
-    create: (process: (job: BullJob<Envelope>, token?: string) => Promise<void>) => Worker<Envelope, void>,
-  ) {
+  private constructor(work: QueueWork, around: WorkerAround, bullmq: BullmqPackage) {
     this.work = work;
     this.#around = around;
     this.#package = bullmq;
-    this.#worker = create((job, token = "") => this.#take(job, token));
-    this.#worker.on("error", (error) => this.#noteFault(error));
-    this.#worker.on("lockRenewalFailed", (jobIds) => this.#noteLostLocks(jobIds));
-    this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
+  }
+
+  async #start(): Promise<void> {
+    const { server, options } = this.#around;
+    const { queue, concurrency, rateLimit } = this.work;
+    const worker = await server.worker(queue, (job, token = "") => this.#take(job, token), {
+      // Stored with each job that it takes (`processedBy`), for operators.
+      name: `${hostname()}:${pid}`,
+      concurrency,
+      lockDuration: options.lockMs,
+      stalledInterval: options.deathCheckMs,
+      // A worker may die after it received the signal of a new job, so idle workers poll as often as they look for dead ones.
+      drainDelay: options.deathCheckMs / 1_000,
+      maxStalledCount: NEVER,
+      runRetryDelay: FAULT_PAUSE_MS,
+      settings: { backoffStrategy: (tries) => backoffDelay(tries, Math.random(), TRY_PAUSES) },
+      ...(rateLimit ? { limiter: { max: rateLimit.max, duration: rateLimit.perMs } } : {}),
+      onError: (error) => this.#noteFault(error),
+    });
+    worker.on("lockRenewalFailed", (jobIds) => this.#noteLostLocks(jobIds));
+    worker.on("stalled", (jobId) => this.#noteDeath(jobId));
+    this.#worker = worker;
   }
 
   async ready(): Promise<void> {
-    await this.#worker.waitUntilReady();
+    await this.#worker?.waitUntilReady();
   }
 
   /** Takes no more jobs, and resolves when the running ones have ended. */
   async close(): Promise<void> {
-    await this.#worker.close();
+    await this.#worker?.close();
     await this.#removeNeedless();
   }
 
@@ -132,12 +124,13 @@ export class BullmqWorker {
    * worker remains to run it, this worker removes it.
    */
   async #removeNeedless(): Promise<void> {
-    const { keyspace, options, presence } = this.#around;
+    const { keyspace, presence, server } = this.#around;
     const { queue, areNeeded } = this.work;
     if (!areNeeded || (await presence.count(queue)) > 0) return;
-    const wakes = (await keyspace.waiting(queue, NEEDLESS_AT_ONCE)).flatMap(({ id = "", data }) => {
-      const opened = open(queue, id, data, options.signer);
-      return "job" in opened ? { id, data, agent: opened.job } : [];
+    const wakes = (await keyspace.waiting(queue, NEEDLESS_AT_ONCE)).flatMap((job) => {
+      const opened = keyspace.open(queue, job);
+      const data = server.decoded(job.data) as Envelope;
+      return "job" in opened ? { id: job.id ?? "", data, agent: opened.job } : [];
     });
     const isNeeded = await areNeeded(wakes.map(({ agent }) => agent));
     const removed: typeof wakes = [];
@@ -150,9 +143,9 @@ export class BullmqWorker {
   }
 
   #noteFault(error: unknown): void {
-    const { onFault, options } = this.#around;
+    const { onFault, options, server } = this.#around;
     const isTold = error instanceof Error && this.#unrenewed.some((jobId) => error.message.endsWith(jobId));
-    if (!isTold) onFault(faultOf(this.work.queue, error, options.redact));
+    if (!isTold) onFault(faultOf(this.work.queue, error, { server, redact: options.redact }));
   }
 
   #noteLostLocks(jobIds: readonly string[]): void {
@@ -167,13 +160,13 @@ export class BullmqWorker {
   }
 
   #noteDeath(jobId: string): void {
-    const { keyspace, onFault } = this.#around;
+    const { keyspace, onFault, server } = this.#around;
     this.deaths += 1;
     if (this.#replacing.has(jobId)) return;
     this.#replacing.add(jobId);
     keyspace
       .replaceUnreadable(this.work.queue, jobId)
-      .catch((error: unknown) => onFault(translated(error)))
+      .catch((error: unknown) => onFault(server.translated(error)))
       .finally(() => this.#replacing.delete(jobId));
   }
 
@@ -193,10 +186,10 @@ export class BullmqWorker {
   }
 
   async #handle(job: BullJob<Envelope>, token: string): Promise<void> {
-    const { options, running, keyspace, onFault } = this.#around;
+    const { running, keyspace, onFault } = this.#around;
     const { queue } = this.work;
     const { id = "", stalledCounter: deaths } = job;
-    const opened = open(queue, id, job.data, options.signer);
+    const opened = keyspace.open(queue, job);
     if ("later" in opened && !isSetAside(id) && job.attemptsMade + 1 < MAX_TRIES) {
       onFault(new UnsupportedError(`a job of queue "${queue}" is left to another worker: ${opened.later}`));
       throw new Error(opened.later);
@@ -268,7 +261,7 @@ export class BullmqWorker {
   }
 
   async #giveBack(job: BullJob<Envelope>, token: string): Promise<void> {
-    await job.moveToWait(token);
+    await this.#around.server.giveBack(job, token);
     throw new this.#package.WaitingError();
   }
 
@@ -276,7 +269,7 @@ export class BullmqWorker {
     const { onDead } = this.#around;
     const told = async (): Promise<void> => {
       // Stored with the job: if this process dies now, the next worker reports the same cause and does not run the job.
-      await job.updateProgress(cause);
+      await job.updateProgress({ ...cause, message: cause.message.toWellFormed().replaceAll("\0", "\uFFFD") });
       await onDead(work, cause);
     };
     await this.#orLater(job, token, told());
@@ -288,7 +281,7 @@ export class BullmqWorker {
     try {
       return await step;
     } catch (error) {
-      this.#around.onFault(translated(error));
+      this.#around.onFault(this.#around.server.translated(error));
       const pause = backoffDelay(Math.max(1, job.attemptsStarted), Math.random(), TRY_PAUSES);
       await job.moveToDelayed(Date.now() + pause, token);
       throw new this.#package.DelayedError();

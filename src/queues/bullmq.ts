@@ -1,18 +1,19 @@
 import { BullmqProcess } from "./bullmq-process.ts";
-import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-connection.ts";
+import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-options.ts";
 import { checkAnyQueueName, checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
 import { seal, checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
 import { type Queues, WAKE_QUEUE } from "./ports.ts";
 
-export type { BullmqQueuesOptions } from "./bullmq-connection.ts";
+export type { BullmqQueuesOptions, PostgresQueuesOptions } from "./bullmq-options.ts";
 export type { SigningKey } from "./jobs.ts";
 
 /**
- * Queues in Redis 6.2 or later, single or cluster, with BullMQ, for any number of processes on any number of machines. They connect on
- * first use; close them when they are no longer needed.
+ * Queues in Redis 6.2 or later, single or cluster, or in Postgres 13 or later, with BullMQ, for any number of processes on any number of
+ * machines. They connect on first use; close them when they are no longer needed.
  *
  * Throws `InvalidInputError` for contradicting options. The first use throws `InvalidInputError` for a Redis that evicts data when its
- * memory is full, and `UnsupportedError` if the packages `bullmq` and `ioredis` are missing.
+ * memory is full, or for a user of Postgres that may not create the tables, and `UnsupportedError` if the packages `bullmq` and `ioredis`
+ * or `pg` are missing.
  */
 export function bullmqQueues(options: BullmqQueuesOptions): Queues {
   const checked = checkedOptions(options);

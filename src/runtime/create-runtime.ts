@@ -12,7 +12,7 @@ import {
   shownAccount,
   turnFlagsOf,
 } from "../budget/index.ts";
-import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
+import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import {
   type AgentKey,
@@ -24,7 +24,7 @@ import {
   statusOf,
   type TroupeEvent,
 } from "../state/index.ts";
-import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
+import { addToOuter, type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import type { AlarmSource } from "./core/alarms.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
@@ -328,11 +328,7 @@ async function addToAccount(core: RuntimeCore, accountId: string, given: Account
     throw new InvalidInputError(`${where} names no amount; add at least one, for instance { maxCost: 5 }`);
   core.assertOpen();
   const moment = { now: core.clock.now(), steady: core.clock.elapsed() };
-  const account = await core.stores.outer.raise(core.tenant, id, more, moment);
-  if (account) return account;
-  throw new NotFoundError(
-    `there is no account "${id}"; an account above the roots has the id tenant:perDay or owner:perDay:OWNER, and exists from the first call that was charged to it`,
-  );
+  return (await addToOuter(core.stores.outer, { tenant: core.tenant, accountId: id, more }, moment)).account;
 }
 
 function seedsOf(seeds: NonNullable<AgentStartOptions["messages"]>, createdAt: number): Message[] {

@@ -36,6 +36,7 @@ export type {
 } from "./core/webhooks.ts";
 export type { LookupAddresses } from "./webhooks/receiver.ts";
 export type { WebhookOptions } from "./webhooks/webhooks.ts";
-export type { TealMetadata } from "./teal/agent-yaml.ts";
+export { tealAgentFileSchema, type TealMetadata } from "./teal/agent-file-schema.ts";
+export { tealCatalogSchema } from "./teal/catalog.ts";
 export { loadTealAgent, type TealAgent, type TealAgentOptions, type TealModelOptions } from "./teal/load-teal-agent.ts";
 export { type TealServed, tealSurface, type TealSurfaceOptions } from "./teal/teal-surface.ts";

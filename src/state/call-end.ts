@@ -53,6 +53,8 @@ export const orderedSpawnSchema = z.object({
   definition: textSchema,
   input: textSchema,
   limits: limitsSchema,
+  /** The child starts with the conversation of its parent. */
+  history: z.literal("conversation").optional(),
 });
 export type OrderedSpawn = DeepReadonly<z.infer<typeof orderedSpawnSchema>>;
 

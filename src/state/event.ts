@@ -83,6 +83,8 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     /** The key that the caller chose. */
     key: optionalTextSchema,
   }),
+  /** The result of a call is an answer of the agent (`endsTurn`): the message `messageId` of the assistant. */
+  z.object({ type: z.literal("turn.answered"), ...common, callId: textSchema, messageId: textSchema }),
   z.object({
     type: z.literal("turn.waiting"),
     ...common /** `request`: for a person, a client tool or credentials. */,
@@ -274,6 +276,29 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     /** All limits from now on, in their units. */
     limits: limitsSchema,
     /** The change as text. */
+    message: textSchema,
+  }),
+  /**
+   * How a limit that a team or an owner shares will be used at the present rate. Ephemeral: computed from the accounts at commits that
+   * reserve or settle, when it has changed.
+   */
+  z.object({
+    type: z.literal("budget.forecast"),
+    ...common,
+    after: ephemeral.after,
+    accountId: textSchema,
+    limit: limitNameSchema,
+    /** In the limit's unit: steps, tokens, micro-dollars, calls. */
+    used: countSchema,
+    reserved: countSchema,
+    max: countSchema,
+    /** The use when the account renews; `null` if it does not renew. */
+    expected: countOrNullSchema,
+    /** When the account renews; `null` if it does not. */
+    renewsAt: integerOrNullSchema,
+    /** When the limit will be met; `null` if not before the account renews. */
+    metAt: integerOrNullSchema,
+    /** The forecast as text, with the holder of the account. */
     message: textSchema,
   }),
   z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),

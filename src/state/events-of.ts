@@ -80,6 +80,10 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
       const key = inputKey ? { key: inputKey.text } : {};
       return [{ type: "turn.steered", messageId, prompt: contentText(content), actorId, ...key }];
     }
+    case "output.checked": {
+      const { callId, messageId, valid } = entry;
+      return callId !== undefined && valid ? [{ type: "turn.answered", callId, messageId }] : [];
+    }
     case "turn.ended":
       return endEvents(entry, textOf);
     case "model.requested":

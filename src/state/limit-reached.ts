@@ -1,4 +1,4 @@
-import { limitFlags, type LimitName, limitNames, type Limits, outerPartsOf } from "../budget/index.ts";
+import { type Forecast, limitFlags, type LimitName, limitNames, type Limits, outerPartsOf } from "../budget/index.ts";
 import { agentOfTurn } from "./agent-ids.ts";
 import type { AccountHolder, LimitFigures } from "./entry-parts.ts";
 
@@ -36,6 +36,22 @@ export function warningText({
   const share = Math.floor((used / Math.max(1, max)) * 100);
   const amounts = `${usedText(limit, used, max)} of ${amountText(shownLimit(limit, accountId), max)}`;
   return `${accountText(accountId, holder)}: ${amounts} (${share} %)`;
+}
+
+/** Describes a forecast: `owner ada, per day: 12,000 of 20,000 tokens; at this rate the limit is met at 2026-11-21 14:03:00 UTC`. */
+export function forecastText(
+  accountId: string,
+  { limit, used, max, expected, renewsAt, metAt }: Forecast,
+  holder?: AccountHolder,
+): string {
+  const amounts = `${usedText(limit, used, max)} of ${amountText(shownLimit(limit, accountId), max)}`;
+  const met = metAt === null ? "not met" : `met at ${momentText(metAt)}`;
+  const renewal =
+    expected === null || renewsAt === null
+      ? ""
+      : `, ${usedText(limit, expected, max)} are expected by ${momentText(renewsAt)}`;
+  const end = used >= max ? "the limit is met" : `at this rate the limit is ${met}${renewal}`;
+  return `${accountText(accountId, holder)}: ${amounts}; ${end}`;
 }
 
 /** An account above the root counts the steps and tool calls of all agents, not those of one tree. */

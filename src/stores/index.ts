@@ -1,6 +1,7 @@
 // The public module of the stores: the ports, the shared rules and values, and the in-memory stores, which are the default. `sqlite.ts`,
 // `redis.ts` and `postgres.ts` are separate entries of the package, so that `import "troupe"` loads no driver.
 export { memoryStores } from "./memory.ts";
+export { addToOuter } from "./rules/add-to-outer.ts";
 export * from "./rules/batch.ts";
 export { commitCharged } from "./rules/charged-commit.ts";
 export { allApplied } from "./rules/database-stores.ts";

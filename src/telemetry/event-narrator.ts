@@ -21,6 +21,7 @@ const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "reasoning.delta",
   "call.delta",
   "output.delta",
+  "budget.forecast",
 ]);
 
 /** Longer than the path in the deepest tree. */

@@ -30,10 +30,17 @@ const readCasesOptions: OptionsSchema<ReadCasesOptions> = {
 };
 
 const usualSchema = z.strictObject({
-  name: z.string().min(1).optional(),
-  input: z.string().min(1),
-  expected: jsonSchema.optional(),
+  name: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: "Unique in its data set. Default: the file's name and the line." }),
+  input: z.string().min(1).meta({ description: "The message for the agent." }),
+  expected: jsonSchema.optional().meta({ description: "What is expected of the run; its form is the test's own." }),
 });
+
+/** A data set without a schema of its own: a list of cases. `troupe schema eval-cases` prints it as JSON Schema. */
+export const evalCasesSchema = z.array(usualSchema).min(1);
 
 /** One case as it is written in its file. */
 interface WrittenCase {

@@ -21,6 +21,7 @@ export { fork, type Fork, type ForkEdit, type ForkOptions, type OriginTurn } fro
 export type { SimulatedCall, SimulatedTool } from "../actors/index.ts";
 export type { ForkPoint } from "../runtime/index.ts";
 export { recordedModel, type RecordedModelOptions } from "./recorded-model.ts";
+export { modelRecordingSchema } from "./model-recording.ts";
 export type { RecordingSource, StoredRecording } from "./recording.ts";
 export {
   replay,
@@ -31,7 +32,7 @@ export {
 } from "./replay.ts";
 export type { DivergedPart, NotCompared } from "./replay-agent.ts";
 export { casesFrom, type CasesFilter, type StoredCase } from "./cases-from.ts";
-export { type EvalCase, readCases, type ReadCasesOptions } from "./datasets.ts";
+export { type EvalCase, evalCasesSchema, readCases, type ReadCasesOptions } from "./datasets.ts";
 export { judge, type JudgedCriterion, type JudgeOptions, type Verdict } from "./judge.ts";
 export { type CaseResult, type CaseToolCall, runCase, type RunCaseOptions } from "./run-case.ts";
 export type { StoredTree } from "../stores/index.ts";

@@ -50,15 +50,18 @@ const modelSchema = z.object({
 });
 export type RecordedModelFacts = DeepReadonly<z.infer<typeof modelSchema>>;
 
-/** Strict: a rewrite would drop fields that this version does not have. */
-const fileSchema = z.strictObject({
+/**
+ * A file of recorded model calls. `troupe schema model-recording` prints it as JSON Schema. Strict: a rewrite would drop fields that this
+ * version does not have.
+ */
+export const modelRecordingSchema = z.strictObject({
   format: z.literal(MODEL_RECORDING_FORMAT),
   /** The recorded models, by provider and name. */
   models: z.array(modelSchema),
   /** By key and occurrence, so that parallel calls give the same file in each run. */
   calls: z.array(callSchema),
 });
-export type ModelRecording = DeepReadonly<z.infer<typeof fileSchema>>;
+export type ModelRecording = DeepReadonly<z.infer<typeof modelRecordingSchema>>;
 
 /** Reads a file of recorded calls; `undefined` if there is none. Throws `InvalidInputError` if it is something else. */
 export async function readModelRecording(path: string): Promise<ModelRecording | undefined> {
@@ -95,7 +98,7 @@ function parsedRecording(path: string, text: string): ModelRecording {
   } catch (cause) {
     throw noRecording(path, "it is not JSON", cause);
   }
-  const parsed = fileSchema.safeParse(json);
+  const parsed = modelRecordingSchema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw noRecording(path, `${issue?.message} at ${issue?.path.join(".") || "its top"}`);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type OptionsSchema, nameRule, optionsOf, reading, textRule } from "../base/index.ts";
+import { type OptionsSchema, nameRule, oneOfRule, optionsOf, reading, textRule } from "../base/index.ts";
 import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
@@ -93,6 +93,11 @@ export interface SpawnOptions {
   readonly key: string;
   /** The child's own limits; never more than its parent has left. Default: none. */
   readonly budget?: unknown;
+  /**
+   * What the child sees of this agent. `none`: only its input. `conversation`: before its input, the texts and files of the user and the
+   * assistant since the last compaction; no tool calls, results and thoughts. The child pays for them. Default `none`.
+   */
+  readonly history?: "none" | "conversation" | undefined;
 }
 
 /** A subagent that a tool has started. */
@@ -327,6 +332,7 @@ const spawnOptionsSchema: OptionsSchema<SpawnOptions> = {
   rules: {
     key: (value, where) => nameRule(value, `${where}, which names the child within its call,`),
     budget: budgetRule,
+    history: oneOfRule("none", "conversation"),
   },
   needed: ["key"],
   instead: { name: "key", id: "key", limits: "budget" },
@@ -337,11 +343,14 @@ export interface CheckedSpawn {
   readonly key: string;
   readonly input: string;
   readonly limits: Limits;
+  /** Without it, the child sees only its input. */
+  readonly history?: "conversation";
 }
 
 /** Throws `InvalidInputError` for invalid arguments of `run.spawn()`. */
 export function checkedSpawn(input: unknown, options: unknown): CheckedSpawn {
   const prompt = reading("run.spawn()", () => textRule(input, "run.spawn(): the child's input"));
-  const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnOptionsSchema);
-  return { key, input: String(prompt), limits: limitsOf((budget ?? {}) as Parameters<typeof limitsOf>[0]) };
+  const { key, budget, history } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnOptionsSchema);
+  const limits = limitsOf((budget ?? {}) as Parameters<typeof limitsOf>[0]);
+  return { key, input: String(prompt), limits, ...(history === "conversation" ? { history } : {}) };
 }

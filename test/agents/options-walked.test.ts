@@ -160,7 +160,7 @@ const walked: readonly Walked[] = [
     of: "bullmqQueues",
     good: { url: "redis://x" },
     names:
-      "url client cluster prefix timeoutMs secrets lockMs deathCheckMs cancelCheckMs graceMs deadLettersKept redact clock",
+      "url client cluster postgres prefix timeoutMs secrets lockMs deathCheckMs cancelCheckMs graceMs deadLettersKept redact clock",
     call: bullmqQueues,
   },
   { of: "reactHistory", good: {}, names: "contextWindowSize expandBy", call: reactHistory },

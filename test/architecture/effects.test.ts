@@ -79,10 +79,10 @@ const ofConnections: Kinds = {
   "src/mcp/stdio-transport.ts": ["tool", "tool again"],
   "src/mcp/task-sdk.ts": ["tool", "tool again"],
   "src/server/webhooks/receiver.ts": ["webhook"],
-  "src/queues/bullmq-connection.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
+  "src/queues/bullmq-server.ts": ["wake", "job", "job again", "job withdrawn", "tool in a worker"],
   // The store itself.
   "src/redis/redis-link.ts": [],
-  "src/stores/postgres/postgres-connection.ts": [],
+  "src/postgres/postgres-connection.ts": [],
   // Reads keys to check the callers' tokens.
   "src/server/core/entra.ts": [],
   // These answer requests, and send none.

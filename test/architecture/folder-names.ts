@@ -23,6 +23,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "Forecast",
     "LimitsChange",
     "accountText",
+    "addToOuter",
     "amountText",
     "forecastsOf",
     "limitNames",
@@ -78,6 +79,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
 /** The same for the server, which may import anything from `base`, `errors`, `net` and `redis`: they contain nothing about agents. */
 export const serverExceptions: Readonly<Record<string, readonly string[]>> = {
   "shows calls through call_tool as calls of the tool that they mean": ["meantCall"],
+  "recognises requests for more of the tenant's budget": ["budgetQuestionSchema", "outerPartsOf"],
   "validates stored values with their own schemas": [
     "accountSchema",
     "agentStateJsonSchema",

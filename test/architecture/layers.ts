@@ -2,7 +2,7 @@
 export const layers: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],
-  ["budget", "redis", "net"],
+  ["budget", "redis", "postgres", "net"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
   ["agents", "remote", "mcp", "kit"],
@@ -60,8 +60,8 @@ export const packageOwners: readonly {
   { name: "react", place: /^src\/client\/react\.ts$/, words: "src/client/react.ts" },
   {
     name: "pg",
-    place: /^src\/stores\/postgres\/postgres-(connection|query|subscriber)\.ts$/,
-    words: "src/stores/postgres/postgres-{connection,query,subscriber}.ts",
+    place: /^src\/(postgres\/postgres-(connection|query)|stores\/postgres\/postgres-subscriber)\.ts$/,
+    words: "src/postgres/postgres-{connection,query}.ts, src/stores/postgres/postgres-subscriber.ts",
   },
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];

@@ -56,14 +56,14 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     postgresStores PostgresStoresOptions
   `),
   "troupe/queues/bullmq": words(`
-    bullmqQueues BullmqQueuesOptions SigningKey
+    bullmqQueues BullmqQueuesOptions PostgresQueuesOptions SigningKey
   `),
   "troupe/models/ai-sdk": words(`
     AiSdkLanguageModel aiSdkModel AiSdkModelOptions ProviderOptions
   `),
   "troupe/inspector": words(`
     AuditAgent AuditDefinition AuditedAccount AuditedApproval AuditedEffect AuditedPrompt AuditFile AuditLink AuditMessage AuditProblem AuditReport
-    AuditRequest auditRun AuditRunOptions AuditSource DeletionAudit pageOfAudit readAudit Sealed verifyAudit verifyDeletion VerifyAuditOptions withoutContent
+    AuditRequest auditFileSchema auditRun AuditRunOptions AuditSource DeletionAudit pageOfAudit readAudit Sealed verifyAudit verifyDeletion VerifyAuditOptions withoutContent
     AbortBody Actor ActorFrame AgentBody AgentMachines AgentUse ArtifactView CallDetail ClientMessage createInspector
     DecisionBody EvalRun Evals EvalsSource Failure Feed FeedAgent FeedEntry FeedInfo FeedMessage FeedMessageItem FeedOptions FeedOwner FeedProcess FeedRow FeedServer
     FeedServerOptions FeedSink FeedSource ForkBody ForkOrigin Forks importRun InspectionFrame Inspector InspectorOptions inspectorRoutes
@@ -76,7 +76,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     A2aServed A2aSkill a2aSurface A2aSurfaceOptions agentIdOfName agUiSurface AgUiSurfaceOptions AiSdkData AiSdkMetadata aiSdkSurface AiSdkSurfaceOptions AiSdkUsage apiSurface ApiSurfaceOptions assertCanListen Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
     IssuedTicket jsonFailure Listening ListenOptions loadTealAgent LogLine LookupAddresses MetricsAccess MountedHandlers NameScope NewWebhook nodeListener Notification openaiSurface OpenAiSurfaceOptions openAuth Page RateRedis RedisSharing redisSharing RedisSharingOptions RequestKey resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions ServerError serveRuntime SseFrame StartedTurn StubOptions Surface TealAgent
-    TealAgentOptions TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
+    tealAgentFileSchema TealAgentOptions tealCatalogSchema TealMetadata TealModelOptions TealServed tealSurface TealSurfaceOptions TellingStep TicketStore tokenAuth
     TokenAuthOptions Webhook WebhookRegistry WebhookForm WebhookOptions WebhookSubject
   `),
   "troupe/client": words(`
@@ -95,11 +95,11 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     artifactFiles bubblewrap BubblewrapOptions CheckedCall CommandEnd deferredTools DeferredToolsOptions fileNotes folder FolderEntry guard GuardContext GuardedPlace GuardedResult GuardOptions GuardVerdict
     ListedSkill memory Memory MemoryKey memoryNotes MemoryOptions MemoryRecall MemoryStore moderation processMemory sqliteMemory SqliteMemory SqliteMemoryOptions
     ModerationOptions Note notes NotesKey NotesOptions NotesStore PersonalData piiGuard PiiGuardOptions PluginGuards shell ShellCommand ShellOptions
-    ShellToolOptions SkillContent skills SkillSource todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
+    ShellToolOptions SkillContent skillHeadSchema skills SkillSource todos TodosOptions tripwire TripwireOptions workspace WorkspaceFiles WorkspaceOptions
   `),
   "troupe/mcp": words(`
     checkMcpPins fileMcpTokens FileMcpTokensOptions ListedSkill mcp McpAuth McpAuthorizationError McpClientCredentials
-    McpConfigOptions McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient
+    McpConfigOptions mcpConfigSchema McpConfigTools McpEra mcpFromConfig McpHeaders McpInputOptions mcpLockSchema McpLogins mcpLogins mcpLoginsFromConfig McpOAuthClient
     McpOAuthOptions McpOptions McpOwner McpPinOptions McpPrompt McpPromptMessages McpRequestOptions McpResource
     McpResources McpResourceTemplate McpRoot McpSamplingOptions McpServerError McpServerOverride McpServerReport
     McpTokenKey McpTokenStore McpToolChange McpToolOptions McpToolReport McpTools memoryMcpTokens pinMcp SkillContent SkillSource
@@ -114,8 +114,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   `),
   "troupe/testing": words(`
     CaseResult CasesFilter casesFrom CaseToolCall checkUpgrade CheckUpgradeOptions createFakeClock Distribution
-    DivergedPart Estimate estimate EstimateOptions EvalCase FakeClock fork Fork ForkEdit ForkOptions ForkPoint judge
-    JudgedCriterion JudgeOptions ModelScript NotCompared OpenTurnCheck OriginTurn OtherTurns Quantile readCases
+    DivergedPart Estimate estimate EstimateOptions EvalCase evalCasesSchema FakeClock fork Fork ForkEdit ForkOptions ForkPoint judge
+    JudgedCriterion JudgeOptions modelRecordingSchema ModelScript NotCompared OpenTurnCheck OriginTurn OtherTurns Quantile readCases
     ReadCasesOptions recordedModel RecordedModelOptions RecordingSource replay ReplayComparison ReplayDivergence
     ReplayOptions ReplayResult runCase RunCaseOptions ScriptedAnswer ScriptedCall ScriptedModel scriptedModel
     ScriptedModelOptions ScriptedReply ScriptedToolCall Share simulate SimulatedAct SimulatedAnswer SimulatedCall
@@ -167,5 +167,5 @@ export const unnamedTypes: readonly string[] = words(`
   CallerDependencies CallerSchedules Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
-  EventFrame FrameBase FrameListener FrameSnapshot RedisLocationOptions SnapshotFrame
+  EventFrame FrameBase FrameListener FrameSnapshot PostgresLocationOptions RedisLocationOptions SnapshotFrame
 `);

@@ -42,26 +42,25 @@ describe("the packages of Redis", () => {
     );
     const connecting = new Set(["duplicate"]);
     expect(sent.filter((one) => !connecting.has(one.split(" ")[1] ?? "")).toSorted()).toEqual([
-      "src/queues/bullmq-cancellations.ts mget keys",
-      "src/queues/bullmq-cancellations.ts set key",
-      "src/queues/bullmq-keyspace.ts sadd this.#namesKey",
-      "src/queues/bullmq-keyspace.ts smembers this.#namesKey",
-      // Their keys follow the script: `ownKey`.
-      "src/queues/bullmq-presence.ts eval COUNT",
-      "src/queues/bullmq-presence.ts eval ENTER",
-      "src/queues/bullmq-presence.ts zrem this.#keyspace.ownKey(queue",
-      "src/queues/bullmq-process.ts zadd this.#keyspace.canaries",
-      "src/queues/bullmq-process.ts zrangebyscore canaries",
-      "src/queues/bullmq-process.ts zrem canaries",
-      "src/queues/bullmq-process.ts zrem this.#keyspace.canaries",
+      // Their keys follow the script: `#ownKey`.
+      "src/queues/bullmq-redis.ts eval COUNT",
+      "src/queues/bullmq-redis.ts eval ENTER",
+      "src/queues/bullmq-redis.ts mget keys",
+      "src/queues/bullmq-redis.ts sadd this.#namesKey",
+      "src/queues/bullmq-redis.ts set this.#stopKey(queue",
+      "src/queues/bullmq-redis.ts smembers this.#namesKey",
+      "src/queues/bullmq-redis.ts zadd this.#canaries",
+      "src/queues/bullmq-redis.ts zrangebyscore this.#canaries",
+      "src/queues/bullmq-redis.ts zrem this.#canaries",
+      "src/queues/bullmq-redis.ts zrem this.#ownKey(queue",
     ]);
   });
 
   test("no key of the queues is one that BullMQ creates", () => {
     // BullMQ's keys are PREFIX:QUEUE:…, and the prefix of a queue is in braces.
-    const [definition = ""] = /ownKey\(queue[\s\S]*?\n {2}\}/.exec(
-      readFileSync(join(root, "src/queues/bullmq-keyspace.ts"), "utf8"),
+    const [definition = ""] = /#ownKey\(queue: string[\s\S]*?\n {2}\}/.exec(
+      readFileSync(join(root, "src/queues/bullmq-redis.ts"), "utf8"),
     ) ?? [""];
-    expect(definition).toContain("return `${this.prefixOf(queue)}-troupe:${part}`;");
+    expect(definition).toContain("return `${this.#prefixOf(queue)}-troupe:${part}`;");
   });
 });

@@ -92,7 +92,7 @@ describe.skipIf(!browserProgram)("the budgets of agents", () => {
       .poll(() => lead.nth(2).textContent())
       .toMatch(/^tokens \d+ %est\. \d+:\d\d:\d\d [AP]M, in [\d.]+ m?s$/);
     expect(await page.locator(".forecast").first().getAttribute("title")).toContain(
-      "An estimate: the rest of the limit",
+      "An estimate: what is left of the limit",
     );
     // The reader is bound by the rest of the lead's budget.
     const last = budgetRows(page).last().getByRole("cell");

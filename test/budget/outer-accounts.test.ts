@@ -50,3 +50,37 @@ test("days and months begin where their date begins, also where clocks change or
     "2027-01-31T18:30:00.000Z",
   ]);
 });
+
+test("days follow each other without a gap where clocks change, also at midnight", () => {
+  const changes = [
+    ["Europe/Berlin", "2026-03-29"],
+    ["Europe/Berlin", "2026-10-25"],
+    ["America/Santiago", "2026-09-06"],
+    ["America/Santiago", "2026-04-05"],
+    ["Africa/Cairo", "2026-04-24"],
+    ["Africa/Cairo", "2026-10-30"],
+    ["Asia/Beirut", "2026-03-29"],
+    ["Asia/Beirut", "2026-10-25"],
+    ["America/Nuuk", "2026-10-25"],
+    ["Australia/Lord_Howe", "2026-04-05"],
+  ] as const;
+  for (const [zone, date] of changes) {
+    const calendar = new Calendar(zone);
+    let period = calendar.periodAt("perDay", Date.parse(`${date}T12:00:00Z`) - 60 * HOUR_MS);
+    const hours: number[] = [];
+    for (let day = 0; day < 5; day += 1) {
+      const end = period.endsAt ?? 0;
+      hours.push((end - period.startsAt) / HOUR_MS);
+      expect(calendar.periodAt("perDay", end - 1), `${zone} ${date}`).toEqual(period);
+      const next = calendar.periodAt("perDay", end);
+      expect(next.startsAt, `${zone} ${date}`).toBe(end);
+      period = next;
+    }
+    // One of the days is longer or shorter.
+    expect(
+      hours.filter((length) => length !== 24 && length >= 23 && length <= 25),
+      `${zone} ${date}`,
+    ).toHaveLength(1);
+    expect(hours.filter((length) => length === 24)).toHaveLength(4);
+  }
+});

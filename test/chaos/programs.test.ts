@@ -77,6 +77,42 @@ function changing(stores: Stores, changed: Partial<Stores>): Stores {
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in changed ? changed : all, name) });
 }
 
+const withInput = (at: number, more: Partial<Program> = {}): Program => ({
+  ...small,
+  acts: [{ at, does: "steer" }],
+  hooks: [{ hook: "afterUserInput", step: 1, does: "nothing" }],
+  ...more,
+});
+
+/** Stores that name another step for an input that was taken in. */
+const misplacing = (stores: Stores): Stores =>
+  changing(stores, {
+    readSteer: async (key, keyOrId) => {
+      const found = await stores.readSteer(key, keyOrId);
+      return found?.steer === "taken" ? { ...found, step: 99 } : found;
+    },
+  });
+
+it("further inputs for running turns are taken in once, also if processes die or agents restart beside them", async () => {
+  for (const program of [
+    withInput(1),
+    withInput(1, {
+      acts: ["restart", "steer"].map((does) => ({ at: 1, does: does as "restart" | "steer" })),
+      hooks: [],
+    }),
+    withInput(2, { deaths: [{ point: "tool.effect", hit: 1 }] }),
+    // During the last model call, which another one follows.
+    withInput(6, { turns: [...small.turns, ...small.turns.map((turn) => ({ ...turn, sent: "queue" as const }))] }),
+  ]) {
+    expect(await playProgram(program, { on: "memory", restores: true })).toEqual([]);
+  }
+});
+
+it("an answer about an input that is not true is found", async () => {
+  const faults = await playProgram({ ...small, acts: [{ at: 1, does: "steer" }] }, { on: "memory", spoil: misplacing });
+  expect(faults.join()).toContain("the input steer-1 was answered with program#1, step 99");
+});
+
 /** Faults that a runtime might have, each with the check that finds it. */
 const faults: readonly (readonly [string, RegExp, (stores: Stores) => Stores])[] = [
   [

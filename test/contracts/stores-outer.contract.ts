@@ -139,6 +139,22 @@ export function outerContract(subject: () => Stores): void {
     expect(await accountsOf(subject())).toMatchObject(once);
   });
 
+  test("a settlement of a former owner counts above at most once, and never more than was reserved", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const above = [owners({ maxTokens: 10_000 })];
+    const reservation = reservationIn(await a.commit({ entries: [call(a, 500)], above }));
+    const settlement: Settlement = { reservation, tokens: 90, costMicros: 0, usage: null, unconfirmed: false };
+    const moves = [{ type: "settle", settlement }] as const;
+    // Another process owns the agent by now, and settles the call in full.
+    const late = { ...a.batch({ entries: [note("late")], moves, above }), epoch: 99 };
+    expect(await subject().commit([late], NOW)).toMatchObject([{ type: "stale" }]);
+    await a.commit({ ...settled(reservation, { tokens: 500, unconfirmed: true }), above });
+    const { used, reserved } = (await accountsOf(subject()))["owner:perDay:ada"] ?? {};
+    expect(reserved).toEqual({ tokens: 0, costMicros: 0 });
+    // Redis settles above before it can know of the new owner; then what the provider reported counts.
+    expect([90, 500]).toContain(used?.tokens);
+  });
+
   test("a later window starts with nothing used, an earlier one does not come back, and calls in flight count where they end", async () => {
     const [a] = (await opened(subject(), "a")) as [Owner];
     const limits = { maxTokens: 1_000 };
@@ -232,6 +248,59 @@ export function outerContract(subject: () => Stores): void {
     expect(await accountsOf(subject())).toMatchObject({
       "owner:perDay:ada": { reserved: { tokens: 0 }, used: { tokens: 600 }, unconfirmed: { tokens: 600 } },
     });
+  });
+
+  /** Reserves for an agent that is not stored: its tree was deleted before the reservation was settled. */
+  async function chargeOfDeleted(tokens: number): Promise<void> {
+    const gone = new Owner(subject(), agentKey("gone"));
+    const batch = gone.batch({ above: [owners({ maxTokens: 1_000 }), tenants({ maxTokens: 2_000 })] });
+    await subject().registerProcess(here, NOW);
+    const entries = [call(gone, tokens)({ seq: 1, at: NOW, epoch: 1 })];
+    await subject().outer.charge({ ...batch, epoch: 1, entries, processId: here.processId }, moment);
+  }
+
+  test("a call of a deleted tree is settled in full, though its process lives", async () => {
+    await chargeOfDeleted(600);
+    await subject().outer.tidy(TENANT, later);
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:perDay:ada": { reserved: { tokens: 0 }, used: { tokens: 600 } },
+    });
+  });
+
+  test("the accounts of a deleted owner are removed, and what its trees had reserved stays with the tenant", async () => {
+    await chargeOfDeleted(600);
+    expect(await subject().outer.forget(TENANT, "bob", moment)).toBe(true);
+    expect(Object.keys(await accountsOf(subject()))).toEqual(["owner:perDay:ada", "tenant:total"]);
+    expect(await subject().outer.forget(TENANT, "ada", moment)).toBe(true);
+    expect(await accountsOf(subject())).toMatchObject({
+      "tenant:total": { reserved: { tokens: 0 }, used: { tokens: 600 } },
+    });
+    expect(await subject().outer.list(TENANT)).toHaveLength(1);
+  });
+
+  test("the accounts of an owner stay while a call of a tree that exists counts on them", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    await a.commit({ entries: [call(a, 600)], above: [owners({ maxTokens: 1_000 })] });
+    expect(await subject().outer.forget(TENANT, "ada", moment)).toBe(false);
+    expect(await accountsOf(subject())).toMatchObject({ "owner:perDay:ada": { reserved: { tokens: 600 } } });
+  });
+
+  test("amounts that are added after the end of a window belong to the next one", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const limits = { maxTreeToolCalls: 1 };
+    await a.commit({ entries: [toolCall(a)], above: [owners(limits)] });
+    await subject().outer.raise(TENANT, "owner:perDay:ada", { maxTreeToolCalls: 5 }, moment);
+    const nextDay = { now: today.endsAt + 1_000, steady: NOW + 2_000 };
+    await subject().outer.raise(TENANT, "owner:perDay:ada", { maxTreeToolCalls: 2 }, nextDay);
+    const tomorrow = { startsAt: today.endsAt, endsAt: today.endsAt + DAY_MS };
+    await a.commit({ entries: [toolCall(a)], above: [owners(limits, tomorrow)] });
+    // The 5 of the day before are gone.
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:perDay:ada": { limits: { maxTreeToolCalls: 3 }, used: { treeToolCalls: 1 } },
+    });
+    const after = { startsAt: tomorrow.endsAt, endsAt: tomorrow.endsAt + DAY_MS };
+    await a.commit({ entries: [toolCall(a)], above: [owners(limits, after)] });
+    expect(await accountsOf(subject())).toMatchObject({ "owner:perDay:ada": { limits: { maxTreeToolCalls: 1 } } });
   });
 
   test("accounts are listed by id, page by page", async () => {

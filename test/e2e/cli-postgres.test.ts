@@ -4,7 +4,7 @@ import { postgresProgram } from "../support/postgres-server.ts";
 import { ownSchema } from "../support/postgres-stores.ts";
 import { postgresOfSuite } from "../support/postgres-suite.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
-import { runCli, workFolder } from "./cli-process.ts";
+import { runCli, startCli, workFolder } from "./cli-process.ts";
 
 const payment = "till#1:1:0:1";
 
@@ -30,6 +30,18 @@ describe.skipIf(!postgresProgram)("on one Postgres", () => {
     expect(approved.stdout).toContain("paid 5 to Ann");
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
     expect((await cli("list")).stdout).toMatch(/^till +chief +finished +1 /m);
+  });
+
+  test("workers take the turns of clients over queues in the same Postgres", async () => {
+    const worker = startCli(folder.path, ["worker", "--agents", "till.mjs", "--store", url]);
+    await worker.line((line) => line.startsWith("Worker "));
+    const told = await cli("run", "till.mjs", "good morning", "--agent-id", "till");
+    expect(told.code, told.stderr).toBe(0);
+    expect(told.stdout).toContain("The turn runs on a worker.\n");
+    expect(told.stdout).toContain("message 1");
+    expect((await cli("queues")).stdout).toMatch(/^wake +/m);
+    worker.signal("SIGTERM");
+    expect((await worker.ended).code).toBe(0);
   });
 
   test("an address without a server, or without agents, is reported in one line", async () => {

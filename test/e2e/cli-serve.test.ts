@@ -3,6 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
+import { Chat, type UIMessage } from "@ai-sdk/react";
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 import { redisProgram, RedisServer } from "../support/redis-server.ts";
@@ -108,6 +110,36 @@ test("kill -9 in mid-stream: the next server continues after the last id, withou
   const later = await framesUntil(await rest, "turn.completed");
   const all = await framesUntil(await two.ask(`/api/trees/${agentId}/events`), "turn.completed");
   expect([...seen, ...later].filter(durable)).toEqual(all.filter(durable));
+  expect(paidIn(path)).toEqual(["Ann 5"]);
+  two.process.signal("SIGTERM");
+  expect((await two.process.ended).code).toBe(0);
+});
+
+test("--surfaces ai-sdk serves the client of useChat: a call waits, kill -9, and the next server continues the answer", {
+  timeout,
+}, async () => {
+  const path = folderWith(askingAgents);
+  const words = ["serve", "till.mjs", "--surfaces", "api,ai-sdk", "--port", "0"];
+  const clientOf = ({ url }: Served, messages: UIMessage[] = []) =>
+    new Chat<UIMessage>({
+      id: "case 7",
+      messages,
+      transport: new DefaultChatTransport({
+        api: `${url}/ai-sdk/chief`,
+        headers: { authorization: `Bearer ${token}` },
+      }),
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    });
+  const one = await served(path, words);
+  await clientOf(one).sendMessage({ text: "pay Ann 5" });
+  one.process.signal("SIGKILL");
+  await one.process.ended;
+  const two = await served(path, words);
+  const loaded = (await (await two.ask("/ai-sdk/chief/case%207")).json()) as { messages: UIMessage[] };
+  const page = clientOf(two, loaded.messages);
+  const [asked] = (page.lastMessage?.parts ?? []).flatMap((part) => ("approval" in part ? [part.approval] : []));
+  await page.addToolApprovalResponse({ id: asked?.id ?? "", approved: true });
+  await expect.poll(() => page.lastMessage?.metadata).toMatchObject({ status: "completed" });
   expect(paidIn(path)).toEqual(["Ann 5"]);
   two.process.signal("SIGTERM");
   expect((await two.process.ended).code).toBe(0);

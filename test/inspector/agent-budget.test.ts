@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Limits, openAccount, settle, usedAt, withReservation } from "../../src/budget/index.ts";
+import { forecastsOf, type Limits, openAccount, settle, withReservation } from "../../src/budget/index.ts";
 import type { AccountAt } from "../../src/inspector/run-model/account-at.ts";
 import { agentBudget, type BindingLimit, forecastOf } from "../../src/inspector/run-model/agent-budget.ts";
 
@@ -86,12 +86,12 @@ describe("a forecast", () => {
     return binding && forecastOf(binding, time);
   }
 
-  test("is computed from the usage per working time, not per elapsed time", () => {
-    // 250 tokens in 5 s of work: the other 750 take another 15 s.
+  test("is that of `troupe forecast`", () => {
+    // 250 tokens in 100 s: the other 750 take another 300 s.
     const time = openedAt + 100_000;
     const use = { tokens: 250, activeMs: 3_000, activeSince: time - 2_000 };
-    expect(forecast(use, time)).toEqual({ at: time + 15_000, isEstimate: true });
-    expect(usedAt(account("lead", "turn", limits, use), time).activeMs).toBe(5_000);
+    expect(forecast(use, time)).toEqual({ at: time + 300_000, isEstimate: true });
+    expect(forecastsOf(account("lead", "turn", limits, use), time)).toMatchObject([{ metAt: time + 300_000 }]);
   });
 
   test.each([

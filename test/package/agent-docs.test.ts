@@ -1,10 +1,11 @@
 // The files for coding agents follow the documentation, and the skill can be loaded.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { agentFiles, fullText } from "../../scripts/agent-docs.ts";
 import { repositoryRoot } from "../../scripts/run-command.ts";
 import { skills } from "../../src/kit/index.ts";
+import { blocksOf } from "../support/document-blocks.ts";
 
 const files = agentFiles();
 
@@ -21,6 +22,24 @@ test("llms.txt has a title, a quotation and sections of links to pages, each wit
   expect(links).toContain("docs/tools.md");
   expect(links.filter((path) => !existsSync(join(repositoryRoot, path)))).toEqual([]);
   expect(links.filter((path) => !fullText().includes(`<!-- ${path} -->`))).toEqual([]);
+});
+
+test("a line on a page is a sentence about it", () => {
+  const lines = (files["llms.txt"] ?? "").split("\n").filter((line) => line.startsWith("- "));
+  const weak = lines.filter((line) => (/\): (.*)$/.exec(line)?.[1] ?? "").split(" ").length < 5);
+  expect(weak).toEqual([]);
+});
+
+test("the programs of the guide are programs of pages, where they are run", () => {
+  const pages = ["README.md", ...readdirSync(join(repositoryRoot, "docs")).map((name) => `docs/${name}`)].filter(
+    (path) => path.endsWith(".md"),
+  );
+  const run = pages
+    .flatMap((path) => blocksOf(path, readFileSync(join(repositoryRoot, path), "utf8")))
+    .filter(({ language, flags }) => language === "ts" && flags.length === 0);
+  const programs = blocksOf("AGENTS.md", files["AGENTS.md"] ?? "");
+  expect(programs.length).toBeGreaterThan(2);
+  expect(programs.filter(({ text }) => !run.some((block) => block.text === text))).toEqual([]);
 });
 
 test("the guide names files that exist", () => {

@@ -6,14 +6,20 @@ import type { Queues } from "../../src/queues/index.ts";
 import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
 import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
 import { inFull } from "../support/full.ts";
+import { PostgresServer, postgresProgram } from "../support/postgres-server.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
-describe.skipIf(!redisProgram)("Redis that is away", () => {
-  let server: RedisServer;
+const servers = [
+  { name: "Redis", isMissing: !redisProgram, start: () => RedisServer.start() },
+  { name: "Postgres", isMissing: !postgresProgram, start: () => PostgresServer.start() },
+] as const;
+
+describe.each(servers.filter(({ isMissing }) => !isMissing))("$name that is away", ({ start }) => {
+  let server: Awaited<ReturnType<typeof start>>;
   let options: Partial<BullmqQueuesOptions>;
   const opened: Queues[] = [];
   beforeEach(async () => {
-    server = await RedisServer.start();
+    server = await start();
     options = { prefix: ownQueuePrefix(), timeoutMs: 2_500, lockMs: 20_000 };
   });
   afterEach(async () => {
@@ -150,9 +156,17 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     [{ url: "http://localhost" }, "url: invalid Redis URL"],
     [{ url: "redis://localhost/jobs" }, "url: invalid Redis URL"],
     [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
+    [{ postgres: {} }, "bullmqQueues: postgres takes one of url and connection; none is given"],
+    [{ postgres: { url: "redis://localhost" } }, "invalid Postgres URL; expected postgres://"],
+    [
+      { postgres: { url: "postgres://h/d" }, url: "redis://localhost" },
+      "takes one of url, client, cluster and postgres",
+    ],
+    [{ postgres: { url: "postgres://h/d" }, prefix: "a:" }, "with Postgres, expected any text without colons"],
+    [{ postgres: { url: "postgres://h/d", schema: "own" } }, 'no option "schema"'],
     [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; expected a whole number from 100"],
     [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],
   ])("%o is refused with the expected value", (given, message) => {
-    expect(() => bullmqQueues({ ...SHORT, ...given })).toThrow(message);
+    expect(() => bullmqQueues({ ...SHORT, ...given } as BullmqQueuesOptions)).toThrow(message);
   });
 });

@@ -9,8 +9,9 @@ import type { TroupeError } from "../../src/errors/index.ts";
 import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Queues } from "../../src/queues/index.ts";
 import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
-import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
+import { locationOf, ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
 import { inFull } from "../support/full.ts";
+import { PostgresServer, postgresProgram } from "../support/postgres-server.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
 const program = fileURLToPath(new URL("dying-worker.ts", import.meta.url));
@@ -55,10 +56,18 @@ class DyingWorker {
   }
 }
 
+const servers = [
+  { name: "Redis", isMissing: !redisProgram, start: () => RedisServer.start({ isLogged: false }) },
+  { name: "Postgres", isMissing: !postgresProgram, start: () => PostgresServer.start() },
+] as const;
+
 inFull(() => {
-  test.skipIf(!redisProgram).each(["there", "away"])("a worker that closes while Redis is %s ends", async (where) => {
-    const server = await RedisServer.start({ isLogged: false });
-    const worker = new DyingWorker({ ...SHORT, url: server.url, timeoutMs: 1_000 }, "hang");
+  const places = servers.flatMap(({ name, isMissing, start }) =>
+    isMissing ? [] : ["there", "away"].map((where) => ({ name, where, start })),
+  );
+  test.each(places)("a worker that closes while $name is $where ends", async ({ where, start }) => {
+    const server = await start();
+    const worker = new DyingWorker({ ...SHORT, ...locationOf(server), timeoutMs: 1_000 }, "hang");
     expect(await worker.says()).toBe("ready");
     if (where === "away") await server.kill();
     expect(await worker.leave()).toBe(0);
@@ -67,17 +76,18 @@ inFull(() => {
   });
 });
 
-describe.skipIf(!redisProgram)("a worker process that dies", () => {
-  let server: RedisServer;
+describe.each(servers.filter(({ isMissing }) => !isMissing))("$name: a worker process that dies", ({ name, start }) => {
+  const onRedis = name === "Redis";
+  let server: Awaited<ReturnType<typeof start>>;
   let options: BullmqQueuesOptions;
   let queues: Queues;
   const workers: DyingWorker[] = [];
   beforeAll(async () => {
-    server = await RedisServer.start({ isLogged: false });
+    server = await start();
   });
   afterAll(() => server.stop());
   beforeEach(() => {
-    options = { ...SHORT, url: server.url, prefix: ownQueuePrefix() };
+    options = { ...SHORT, ...locationOf(server), prefix: ownQueuePrefix() };
     queues = queuesOn(server, options);
   });
   afterEach(async () => {
@@ -122,10 +132,11 @@ describe.skipIf(!redisProgram)("a worker process that dies", () => {
     }
   });
 
-  test("with the notification of a job leaves the job to workers that poll", async () => {
+  test.runIf(onRedis)("with the notification of a job leaves the job to workers that poll", async () => {
     const recorder = new Recorder();
     await queues.work(recorder.options(async () => "done"));
-    const [other, dying] = [new Redis(server.url), new Redis(server.url)];
+    const { url } = server;
+    const [other, dying] = [new Redis(url), new Redis(url)];
     let isTaken = false;
     /** Waits until the workers of both queues block, and the dying client too until it has both markers. */
     const allWait = async (): Promise<void> => {
@@ -230,7 +241,7 @@ describe.skipIf(!redisProgram)("a worker process that dies", () => {
     });
   });
 
-  test.each(["runs on", "ends at once"])(
+  test.runIf(onRedis).each(["runs on", "ends at once"])(
     "is considered dead when its lock is gone; a job that then %s is not started again",
     async (how) => {
       const recorder = new Recorder();
@@ -240,7 +251,7 @@ describe.skipIf(!redisProgram)("a worker process that dies", () => {
       await queues.work({ ...recorder.options(() => work.promise), onFault });
       await queues.add("web", toolJob({ isRepeatable: false }));
       await recorder.until(({ begun }) => begun.length === 1);
-      const redis = server.client();
+      const redis = new Redis(server.url);
       const [lock = ""] = await redis.keys(`*${options.prefix}web*:lock`);
       await redis.del(lock);
       redis.disconnect();

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
-import { faultOf } from "../../src/queues/bullmq-connection.ts";
+import { faultOf } from "../../src/queues/bullmq-faults.ts";
+import { BullmqPostgres } from "../../src/queues/bullmq-postgres.ts";
+import { BullmqRedis } from "../../src/queues/bullmq-redis.ts";
 
-const asIs = (text: string): string => text;
+const shared = { timeoutMs: 100, prefix: "test." };
+const server = new BullmqRedis({ ...shared, place: { url: "redis://127.0.0.1:1" } });
+const asIs = { server, redact: (text: string): string => text };
 const jobId = "call.default/desk-7/desk-7%231%3A1%3A0/1";
 
 /** An error as the package makes it: its code identifies the cause. */
@@ -24,7 +28,7 @@ test.each([
 
 test("an unknown error is reported as it is, redacted and shortened", () => {
   const error = new RangeError(`s3cret is out of range ${"x".repeat(10_000)}`);
-  const fault = faultOf("web", error, (text) => text.replaceAll("s3cret", "***"));
+  const fault = faultOf("web", error, { server, redact: (text) => text.replaceAll("s3cret", "***") });
   expect(fault.code).toBe("invariant");
   expect(fault.message).toMatch(/^a worker of queue "web" failed: RangeError: \*\*\* is out of range x+$/);
   expect(fault.message.length).toBeLessThan(600);
@@ -36,4 +40,12 @@ test("a broken connection does not count as a fault of a job, nor does a job wit
   expect(faultOf("web", broken, asIs).code).toBe("store_unavailable");
   expect(faultOf("web", new Error("Connection is closed."), asIs).code).toBe("store_unavailable");
   expect(faultOf("web", new Error("the lock of the door"), asIs).code).toBe("invariant");
+});
+
+test("an error of Postgres is one of the connection, without its words", () => {
+  const postgres = new BullmqPostgres({ ...shared, client: {}, maxConnections: 1 });
+  const broken = Object.assign(new Error("terminating s3cret connection"), { code: "57P01", severity: "FATAL" });
+  const fault = faultOf("web", broken, { ...asIs, server: postgres });
+  expect(fault.code).toBe("store_unavailable");
+  expect(fault.message).not.toContain("s3cret");
 });

@@ -150,7 +150,7 @@ describe("accounts of createRuntime()", () => {
 
   it.each([
     [{ owner: { perday: {} } }, 'accounts.owner has no option "perday": did you mean perDay?'],
-    [{ tenant: { perDay: { maxSteps: 1, askAtLimit: true } } }, "accounts.tenant.perDay.askAtLimit is true"],
+    [{ tenant: { perDay: { askAtLimit: "yes" } } }, "askAtLimit"],
     [{ owner: { perDay: { askAtLimit: "yes" } } }, "askAtLimit"],
     [{ tenant: { perDay: { maxSeconds: 1 } } }, 'accounts.tenant.perDay has no option "maxSeconds"'],
     [{ owner: { perDay: { maxCost: -1 } } }, "accounts.owner.perDay.maxCost is -1"],

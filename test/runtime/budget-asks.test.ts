@@ -77,6 +77,26 @@ describeRuntimes("askAtLimit", (stage) => {
     expect((await next.executeTurn("Again.").result).status).toBe("completed");
   });
 
+  it("asks for more of the tenant's budget without its figures, and the amount lets all owners go on", async () => {
+    const accounts = { tenant: { total: { maxTokens: 377, askAtLimit: true } } };
+    const runtime = await stage().open({ agents: [clerk], accounts });
+    const first = await runtime.agent("clerk", { ownerId: "bob" });
+    await first.start();
+    expect((await first.executeTurn("Sort the post.").result).status).toBe("completed");
+    const { agent, turn, request } = await asking(runtime, {});
+    expect(request).toMatchObject({
+      name: "the tenant, in total",
+      arguments: { accountId: "tenant:total", limit: "maxTokens" },
+    });
+    // Neither the tenant's limit, nor what others have spent.
+    expect(JSON.stringify(request)).not.toMatch(/377|177/);
+    expect(request.prompt).toMatch(/^the tenant, in total: its limit of tokens. Continue with \d+ tokens more\?$/);
+    await agent.decide(request.requestId, { verdict: "edited", arguments: { add: 10_000 }, by: "mo" });
+    expect((await turn.result).status).toBe("completed");
+    expect((await first.executeTurn("Again.").result).status).toBe("completed");
+    expect(await runtime.accountsAbove()).toMatchObject([{ limits: { maxTokens: 10_377 }, reserved: { tokens: 0 } }]);
+  });
+
   it("asks mayDecide with the amount", async () => {
     const attempts: unknown[] = [];
     const runtime = await stage().open({

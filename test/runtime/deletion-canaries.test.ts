@@ -117,6 +117,24 @@ async function play(stage: Stage, messages: OwnMessages) {
 }
 
 describeRuntimes("every byte of a deleted tree", (stage) => {
+  it("is gone with the accounts of a deleted owner; the tenant keeps what was used", async () => {
+    const name = `ann ${canary}`;
+    const limits = { perDay: { maxTokens: 900_000 }, total: { maxTokens: 900_000 } };
+    const clerk = defineAgent({ name: "clerk", model: scriptedModel(() => "done"), maxOutputTokens: 100 });
+    const runtime = await stage().open({ agents: [clerk], accounts: { owner: limits, tenant: limits } });
+    const agent = await runtime.agent("clerk", { ownerId: name });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    const [before] = (await runtime.accountsAbove()).filter(({ outer }) => outer?.scope === "tenant");
+    await runtime.deleteOwner(name);
+    expect((await runtime.accountsAbove()).map(({ id: accountId }) => accountId)).toEqual([
+      "tenant:perDay",
+      "tenant:total",
+    ]);
+    expect((await runtime.accountsAbove())[0]?.used).toEqual(before?.used);
+    expect(await stage().present()).not.toContain(canary);
+  });
+
   it("is gone from the stores, from the copies and from the memory of the process", async () => {
     const messages = new OwnMessages();
     const { runtime, agent, second } = await play(stage(), messages);

@@ -11,6 +11,7 @@ import {
   textOf,
 } from "../../src/index.ts";
 import { replay, scriptedModel } from "../../src/testing/index.ts";
+import { elapse } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
 
@@ -162,9 +163,49 @@ describeRuntimes("the conversation of the parent", (stage) => {
     expect(messages.map(({ content }) => content)).toEqual(["hi", "hello", "help", "task", text]);
   });
 
-  it("is refused with a wrong value", () => {
+  it.each([undefined, "slow"])("precedes the input of a child that code spawns, in the queue %s", async (queue) => {
+    const read = scriptedModel(({ messages }) => messages.map(({ content }) => textOf(content)).join("|"));
+    const child = defineAgent({ name: "child", model: read });
+    const send = defineTool({
+      name: "send",
+      description: "Sends it.",
+      parameters: none,
+      ...(queue === undefined ? {} : { queue }),
+      endsTurn: true,
+      execute: async (_, run) =>
+        run.await(await run.spawn(child, "task", { key: "one", history: "conversation" }), { prefix: "told: " }),
+    });
+    const lead = defineAgent({
+      name: "lead",
+      model: scriptedModel(["hello", calling({ name: "send" })]),
+      tools: [send],
+    });
+    const runtime = await stage().open({ agents: [lead, child] });
+    const agent = await runtime.agent("lead", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("hi").result;
+    const { text, steps } = await elapse(stage().clock, agent.executeTurn("help").result);
+    expect([text, steps]).toEqual(["told: hi|hello|help|task", 1]);
+  });
+
+  it("is refused with a wrong value", async () => {
     const { lead } = team();
     expect(() => subagent(lead, { history: "all" as never })).toThrow(/history/);
+    const send = defineTool({
+      name: "send",
+      description: "Sends it.",
+      parameters: none,
+      execute: async (_, run) => (await run.spawn(lead, "task", { key: "one", history: "all" as never })).agentId,
+    });
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.at(-1);
+      return last?.role === "tool" ? textOf(last.content) : calling({ name: "send" });
+    });
+    const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model, tools: [send] }), lead] });
+    const agent = await runtime.agent("desk", { agentId: "a" });
+    await agent.start();
+    expect((await agent.executeTurn("go").result).text).toMatch(/run\.spawn\(\).*history.*"none".*"conversation"/);
+    expect(await runtime.list()).toHaveLength(1);
   });
 });
 

@@ -53,7 +53,7 @@ describe("the work on a history grows linearly with its length", () => {
     const names = { turnId: "a#1", said: null, keepsSaid: true, isOver: false } as const;
     const factor = growth(messageAt, (messages) => {
       newsOf({ messages });
-      const told = toldIn({ messages });
+      const told = toldIn({ messages }, new Map());
       const shown = withClientNames(shownMessages([]), { ...names, told });
       return new ClientMessages(messages).hasJust(shown, new Set([undefined]));
     });
@@ -64,7 +64,7 @@ describe("the work on a history grows linearly with its length", () => {
     const messages = Array.from({ length: 2_000 }, (_, index) =>
       index % 2 ? { id: "a#1:1", role: "assistant" as const, content: "b" } : { ...said, id: `u${index}` },
     );
-    const { before, last } = toldIn({ messages });
+    const { before, last } = toldIn({ messages }, new Map());
     expect(before.get("a#1")?.map(({ id }) => id)).toEqual(
       Array.from({ length: 1_000 }, (_, index) => `u${index * 2}`),
     );

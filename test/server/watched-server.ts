@@ -2,6 +2,7 @@ import { createRuntime, defineAgent } from "troupe";
 import {
   a2aSurface,
   agUiSurface,
+  aiSdkSurface,
   apiSurface,
   openaiSurface,
   serveRuntime,
@@ -26,6 +27,7 @@ const surfaces = [
   apiSurface(),
   openaiSurface(),
   agUiSurface(),
+  aiSdkSurface(),
   await a2aSurface(),
   tealSurface({ agents: [{ definition: desk, version: "1.0" }] }),
 ];

@@ -95,6 +95,11 @@ const api: Readonly<Record<string, readonly Shape[]>> = {
     ["a pattern without dates", () => '{"definition":"desk","input":"a","cron":"0 0 0 31 2,4,6,9,11 *"}'],
     ["a rare pattern", () => '{"definition":"desk","input":"a","cron":"0 0 29 2 MON#5"}'],
   ],
+  "/api/agents/{idle}/steer": [
+    ["one long text", () => `{"input":"${longText(9_500_000)}"}`],
+    ["10,000 parts", () => filled('{"input":[', '{"type":"text","text":"a"}', "]}", 10_000)],
+  ],
+  "/api/agents/{agent}/turns/1/steer": [["one long text", () => `{"input":"${longText(9_500_000)}"}`]],
   "/api/agents/{agent}/turns": [
     ["one long text", () => `{"input":"${longText(9_500_000)}"}`],
     ["one long word", () => `{"input":"${"a".repeat(9_500_000)}"}`],
@@ -375,6 +380,63 @@ const agUi: Readonly<Record<string, readonly Shape[]>> = {
   "/ag-ui/desk/cancel": [["a long id", () => `{"threadId":"${"a".repeat(9_500_000)}"}`]],
 };
 
+const aiSdkBody = '{"id":"{thread}","messages":[';
+const aiSdkUser = '{"id":"{run}","role":"user","parts":[{"type":"text","text":"a"}]}';
+
+const aiSdk: Readonly<Record<string, readonly Shape[]>> = {
+  "/ai-sdk/desk": [
+    ["many messages", () => filled(aiSdkBody, '{"id":"u","role":"user","parts":[]}', `,${aiSdkUser}]}`)],
+    [
+      "10,000 messages",
+      () => filled(aiSdkBody, (index) => `{"id":"u${index}","role":"user","parts":[]}`, `,${aiSdkUser}]}`, 10_000),
+    ],
+    [
+      "a message of many texts",
+      () =>
+        filled(
+          '{"id":"{thread}","messages":[{"id":"{run}","role":"user","parts":[',
+          '{"type":"text","text":"a"}',
+          "]}]}",
+          10_000,
+        ),
+    ],
+    [
+      "10,000 approvals",
+      () =>
+        filled(
+          '{"id":"{thread}","messages":[{"id":"{run}","role":"assistant","parts":[',
+          (index) =>
+            `{"type":"tool-a","toolCallId":"c${index}","state":"approval-responded","approval":{"id":"r${index}","approved":true}}`,
+          "]}]}",
+          6_000,
+        ),
+    ],
+    [
+      "10,000 results and steps",
+      () =>
+        filled(
+          '{"id":"{thread}","messages":[{"id":"{run}","role":"assistant","parts":[',
+          (index) =>
+            `{"type":"step-start"},{"type":"tool-a","toolCallId":"c${index}","state":"output-available","output":1}`,
+          "]}]}",
+          6_000,
+        ),
+      () => `${aiSdkBody}${aiSdkUser}]}`,
+    ],
+    [
+      "a long text",
+      () =>
+        `{"id":"{thread}","messages":[{"id":"{run}","role":"user","parts":[{"type":"text","text":"${longText(9_500_000)}"}]}]}`,
+    ],
+    [
+      "many tools",
+      () =>
+        filled(`${aiSdkBody}${aiSdkUser}],"tools":[`, (index) => `{"name":"t${index}","description":""}`, "]}", 10_000),
+    ],
+  ],
+  "/ai-sdk/desk/{thread}/stop": [["a long reason", () => `{"reason":"${longText(9_500_000)}"}`]],
+};
+
 const a2aMessage = (parts: string): string =>
   `{"message":{"messageId":"{run}","role":"ROLE_USER","contextId":"{thread}","parts":[${parts}]}}`;
 const a2aSend: readonly Shape[] = [
@@ -501,7 +563,7 @@ function headersOf(path: string): Readonly<Record<string, string>> {
 
 /** All requests, over all routes with a body, and over those that return stored data. */
 export function* worstRequests(): Generator<WorstRequest> {
-  for (const surface of [api, openai, agUi, a2a, teal, inspector]) {
+  for (const surface of [api, openai, agUi, aiSdk, a2a, teal, inspector]) {
     for (const [path, shapes] of Object.entries(surface)) {
       for (const [shape, body, before] of [...anywhere, ...shapes]) {
         yield { path, shape, body, before, headers: headersOf(path) };

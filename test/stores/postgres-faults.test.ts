@@ -14,7 +14,8 @@ const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as co
 const patient = { timeoutMs: 20_000 } as const;
 
 describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
-  const postgres = postgresOfSuite();
+  // Tests end and restart it.
+  const postgres = postgresOfSuite({});
 
   function opened(options: PostgresStoresOptions = {}): Stores {
     const stores = postgresStoresOn(postgres.server, { ...patient, ...options });
@@ -92,9 +93,39 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
     expect((await stores.readAgent(agentKey()))?.pause).toMatchObject({ by: "bob" });
   });
 
+  test("a write that is repeated under a lock and whose commit never arrives is applied once, and counts as stored", async () => {
+    const proxy = await dropper();
+    const stores = opened({ schema: ownSchema(), url: `postgres://troupe@127.0.0.1:${proxy.port}/postgres` });
+    const owner = await openAgent(stores);
+    const lost: RolledBackTree[] = [];
+    stores.onRolledBack((found) => lost.push(found));
+    // After three attempts that fail, the next one is in a transaction with a lock.
+    proxy.loseRequests(...Array.from({ length: 3 }, () => "trees SET"), "COMMIT");
+    await owner.commit({ entries: [note("once")] });
+    expect(proxy.losing).toBe(0);
+    const entries = (await stores.readJournal(agentKey(), 1)).flatMap((row) => row.entries);
+    expect(entries.filter((entry) => entry.type === "warning")).toHaveLength(1);
+    expect(lost).toEqual([]);
+  });
+
+  test("a server that dies while a connection logs in ends no process", async () => {
+    const proxy = await dropper();
+    const stores = opened({ schema: ownSchema(), url: `postgres://troupe@127.0.0.1:${proxy.port}/postgres` });
+    await stores.createAgent(identityOf("before"), null);
+    const fields = Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection due to unexpected postmaster exit\0\0");
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(fields.length + length.length);
+    proxy.addToLogin(Buffer.concat([Buffer.from("E"), length, fields]));
+    // More works at a time than there are connections.
+    const agentIds = ["a", "b", "c", "d"];
+    await Promise.all(agentIds.map((agentId) => stores.createAgent(identityOf(agentId), null)));
+    expect(await stores.listAgents({ tenant: TENANT })).toHaveLength(5);
+    expect(proxy.isLoginAwaited).toBe(false);
+  });
+
   test("a tree that another transaction keeps locked is refused in time, and nothing is written", async () => {
     const schema = ownSchema();
-    const stores = opened({ schema, timeoutMs: 400 });
+    const stores = opened({ schema, timeoutMs: 2_000 });
     const owner = await openAgent(stores);
     const client = await postgres.server.client();
     await client.query("BEGIN");

@@ -6,6 +6,7 @@ import { describeLiveChannel, until } from "../contracts/stores-live.contract.ts
 import { noticesContract } from "../contracts/stores-notices.contract.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
 import { postgresProgram } from "../support/postgres-server.ts";
+import { ownSchema } from "../support/postgres-stores.ts";
 import { postgresOfSuite } from "../support/postgres-suite.ts";
 
 const place = (processId: string) => ({ tenant: TENANT, rootAgentId: ROOT, processId });
@@ -36,14 +37,16 @@ describe.skipIf(!postgresProgram)("Postgres, shared", () => {
   });
 
   test("writes during an interruption of listening are reported after it as writes of any kind", async () => {
-    const { mine, theirs } = postgres.two();
+    const name = ownSchema();
+    const { mine, theirs } = postgres.two({ url: `${postgres.server.url}?application_name=${name}` });
     await openAgent(theirs);
     const heard: ForeignWrites[] = [];
     mine.onForeignWrite((writes) => heard.push(writes));
     await until(() => heard.length > 0);
     heard.length = 0;
     await postgres.server.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_notify%'",
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_notify%'",
+      [name],
     );
     await theirs.pause(agentKey(), "ann", NOW);
     await until(() => heard.includes("any"));

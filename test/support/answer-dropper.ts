@@ -5,6 +5,9 @@ export class AnswerDropper {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #dropped: PromiseWithResolvers<void> | undefined;
+  /** Texts of requests that are not passed on; each is used once. */
+  readonly #lost: string[] = [];
+  #afterLogin: Buffer | undefined;
   #gate: Promise<void> = Promise.resolve();
 
   private constructor(server: Server) {
@@ -40,6 +43,26 @@ export class AnswerDropper {
     open.resolve();
   }
 
+  /** Cuts the connection on which a request with the first of these texts comes, before the server gets it; then the next ones. */
+  loseRequests(...texts: string[]): void {
+    this.#lost.push(...texts);
+  }
+
+  /** How many of the lost requests have not come yet. */
+  get losing(): number {
+    return this.#lost.length;
+  }
+
+  /** Adds bytes to the packet that ends the next login to Postgres. */
+  addToLogin(bytes: Buffer): void {
+    this.#afterLogin = bytes;
+  }
+
+  /** Whether a login with added bytes is still to come. */
+  get isLoginAwaited(): boolean {
+    return this.#afterLogin !== undefined;
+  }
+
   stop(): void {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
@@ -50,8 +73,18 @@ export class AnswerDropper {
       this.#sockets.add(socket.on("error", () => undefined));
       socket.once("close", () => [near, far].forEach((one) => one.destroy()));
     }
-    near.on("data", (bytes) => far.write(bytes));
-    far.on("data", (bytes) => {
+    near.on("data", (bytes: Buffer) => {
+      const [text] = this.#lost;
+      if (text === undefined || !bytes.includes(text)) return far.write(bytes);
+      this.#lost.shift();
+      return near.destroy();
+    });
+    far.on("data", (bytes: Buffer) => {
+      const added = this.#afterLogin;
+      if (added && bytes.toString("latin1").startsWith("R") && bytes.toString("latin1").endsWith("Z\0\0\0\u0005I")) {
+        this.#afterLogin = undefined;
+        return near.write(Buffer.concat([bytes, added]));
+      }
       if (!this.#dropped) return near.write(bytes);
       this.#dropped.resolve();
       this.#dropped = undefined;

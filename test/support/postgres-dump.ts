@@ -1,4 +1,4 @@
-import { queryOf } from "../../src/stores/postgres/postgres-query.ts";
+import { queryOf } from "../../src/postgres/index.ts";
 import { migrate } from "../../src/stores/postgres/postgres-migrations.ts";
 import { migrations } from "../../src/stores/postgres/migrations/index.ts";
 import type { PostgresServer } from "./postgres-server.ts";

@@ -39,19 +39,25 @@ export class PostgresServer {
   private constructor(
     port: number,
     program: PostgresProgram,
-    { settings = {}, folder = place }: PostgresServerOptions,
+    { settings = {}, folder }: PostgresServerOptions & { readonly folder: string },
   ) {
     this.port = port;
     this.#program = program;
     this.#settings = settings;
-    this.#folder = mkdtempSync(join(folder, "troupe-postgres-server-"));
-    if (unprivileged) chownSync(this.#folder, unprivileged.uid, unprivileged.gid);
+    this.#folder = folder;
+  }
+
+  /** A server that another process has started, and stops. */
+  static at(port: number): PostgresServer {
+    return new PostgresServer(port, { folder: "", environment: {} }, { folder: "" });
   }
 
   static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
     if (!postgresProgram) throw new Error("Postgres is not available; the test should have been skipped");
     for (let attempt = 1; ; attempt += 1) {
-      const server = new PostgresServer(await freePort(), postgresProgram, options);
+      const folder = mkdtempSync(join(options.folder ?? place, "troupe-postgres-server-"));
+      if (unprivileged) chownSync(folder, unprivileged.uid, unprivileged.gid);
+      const server = new PostgresServer(await freePort(), postgresProgram, { ...options, folder });
       try {
         server.#create();
         await server.launch();
@@ -73,7 +79,7 @@ export class PostgresServer {
     for (const end = performance.now() + READY_MS; ; ) {
       const child = this.#spawn();
       while (child.exitCode === null && performance.now() < end) {
-        if (await this.#answers()) return;
+        if (await this.answers()) return;
         await delay(20);
       }
       // After a kill, other processes of the server may still have its memory; then a new one ends at once.
@@ -166,7 +172,7 @@ export class PostgresServer {
     if (status !== 0) throw new Error(`initdb ended with code ${status}: ${stderr}`);
   }
 
-  async #answers(): Promise<boolean> {
+  async answers(): Promise<boolean> {
     try {
       return (await this.query("SELECT 1 AS one")).length === 1;
     } catch {

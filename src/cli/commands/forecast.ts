@@ -6,7 +6,7 @@ import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { findAgent } from "../job/find-agent.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
-import { formatTime } from "../view/format.ts";
+import { formatTime, renewalText } from "../view/format.ts";
 import { type Column, columnsOf, tableLines } from "../view/table.ts";
 import { oneLine } from "../view/terminal-text.ts";
 
@@ -37,7 +37,12 @@ export async function forecastCommand(
     forecastsOf(shownAccount(account, now), now).map((forecast): Row => ({ accountId: account.id, ...forecast })),
   );
   if (json === true) for (const row of rows) context.out(JSON.stringify(row));
-  else if (rows.length > 0) tableLines(columns, rows.map(cellsOf), columnsOf(context)).forEach(context.out);
+  else if (rows.length > 0)
+    tableLines(
+      columns,
+      rows.map((row) => cellsOf(row, now)),
+      columnsOf(context),
+    ).forEach(context.out);
   else if (text === undefined) {
     context.out(`No account above the agents of ${place.name} has a limit; set them with createRuntime({ accounts }).`);
   } else context.out(`No account of this tree limits steps, tool calls, tokens or cost.`);
@@ -69,7 +74,7 @@ const columns: readonly Column[] = [
   { title: "MET" },
 ];
 
-function cellsOf({ accountId, limit, used, reserved, max, expected, renewsAt, metAt }: Row): string[] {
+function cellsOf({ accountId, limit, used, reserved, max, expected, renewsAt, metAt }: Row, now: number): string[] {
   const amount = (value: number): string => usedText(limit, value, max);
   return [
     oneLine(accountText(accountId)),
@@ -77,7 +82,7 @@ function cellsOf({ accountId, limit, used, reserved, max, expected, renewsAt, me
     amount(used),
     reserved === 0 ? "-" : amount(reserved),
     expected === null ? "-" : amount(expected),
-    renewsAt === null ? "never" : formatTime(renewsAt),
+    renewalText(renewsAt, now),
     metAt === null ? "-" : used >= max ? "now" : formatTime(metAt),
   ];
 }

@@ -23,7 +23,7 @@ export interface ShownQueue extends Omit<QueueCount, "deaths" | "refused"> {
 
 const usualLimit = 20;
 
-/** Shows the waiting, running and dead jobs in the queues of a Redis. */
+/** Shows the waiting, running and dead jobs in the queues of a Redis or Postgres. */
 export async function queuesCommand(context: CliContext, options: QueuesOptions): Promise<ExitCode> {
   const place = storeLocation(context, options);
   return await withQueues(place, async (queues) => {

@@ -33,7 +33,9 @@ export async function workerCommand(context: CliContext, options: WorkerOptions)
   const place = storeLocation(context, { store, redis, prefix });
   const { openQueues } = place;
   if (openQueues === undefined) {
-    throw new InvalidInputError("a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS");
+    throw new InvalidInputError(
+      "a worker needs the Redis or Postgres of its clients: give --redis URL or --store postgres://…, or set TROUPE_REDIS",
+    );
   }
   if (metricsHost !== undefined && metricsPort === undefined) {
     throw new InvalidInputError("--metrics-host requires --metrics-port");

@@ -20,11 +20,23 @@ export async function assertWritable({ directory }: CliContext, path: string, fo
  * Writes the file atomically: a run may be larger than the disk. Only the process's owner may read it, because it
  * contains the agents' texts.
  */
-export async function writePrivateFile({ directory }: CliContext, path: string, content: string): Promise<void> {
+export async function writePrivateFile(context: CliContext, path: string, content: string): Promise<void> {
+  await replaceFile(context, { path, content, mode: 0o600 });
+}
+
+/** Writes the file atomically; everyone may read it. */
+export async function writePublicFile(context: CliContext, path: string, content: string): Promise<void> {
+  await replaceFile(context, { path, content, mode: 0o644 });
+}
+
+async function replaceFile(
+  { directory }: CliContext,
+  { path, content, mode }: { readonly path: string; readonly content: string; readonly mode: number },
+): Promise<void> {
   const target = resolve(directory, path);
   const partial = `${target}.${randomUUID().slice(0, 8)}.partial`;
   try {
-    await writeFile(partial, content, { flag: "wx", mode: 0o600 });
+    await writeFile(partial, content, { flag: "wx", mode });
     await rename(partial, target);
   } catch (cause) {
     await rm(partial, { force: true });

@@ -37,7 +37,7 @@ const caseSchema = z.object({
 });
 
 /** What `troupe eval --json` writes. Later versions may add fields; a change of these has another `format`. */
-const reportSchema = z.object({
+export const evalReportSchema = z.object({
   format: z.literal(REPORT_FORMAT),
   /** Milliseconds since the epoch. */
   createdAt: z.number().int(),
@@ -51,7 +51,7 @@ const reportSchema = z.object({
 });
 
 export type EvalAttempt = z.infer<typeof attemptSchema>;
-export type EvalReport = z.infer<typeof reportSchema>;
+export type EvalReport = z.infer<typeof evalReportSchema>;
 type ReportedCase = z.infer<typeof caseSchema>;
 
 /** The figures of several attempts. */
@@ -123,7 +123,7 @@ export async function readReport(path: string): Promise<EvalReport> {
   } catch (cause) {
     throw new InvalidInputError(describeFileError(path, cause), { cause });
   }
-  const report = reportSchema.safeParse(parsed(text));
+  const report = evalReportSchema.safeParse(parsed(text));
   if (report.success) return report.data;
   const [issue] = report.error.issues;
   const where = issue && issue.path.length > 0 ? `${issue.path.join(".")}: ` : "";

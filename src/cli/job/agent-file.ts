@@ -10,6 +10,8 @@ import type { AgentRecord } from "../../state/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 const yamlEndings = [".yaml", ".yml"];
+/** Endings of the files that `loadAgentFile` accepts. */
+export const agentFileEndings: readonly string[] = [...endings, ...yamlEndings];
 
 type Definitions = readonly [AgentDefinition, ...AgentDefinition[]];
 
@@ -37,9 +39,9 @@ export async function loadAgentFile(
   const file = resolve(directory, path);
   const ending = extname(file);
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
-  if (![...endings, ...yamlEndings].includes(ending)) {
+  if (!agentFileEndings.includes(ending)) {
     throw new InvalidInputError(
-      `${path} is not an agent file; its extension must be one of ${[...endings, ...yamlEndings].join(", ")}`,
+      `${path} is not an agent file; its extension must be one of ${agentFileEndings.join(", ")}`,
     );
   }
   findTroupe();

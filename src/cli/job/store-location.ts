@@ -5,6 +5,7 @@ import type { SigningKey } from "../../queues/bullmq.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { RedisSharing } from "../../server/index.ts";
 import { databasePath, type Stores } from "../../stores/index.ts";
+import type { PostgresStoresOptions } from "../../stores/postgres.ts";
 import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
@@ -31,14 +32,14 @@ export interface StoreLocation {
   readonly open: () => Promise<Stores>;
   /** Opens an existing store. Throws `InvalidInputError` if it does not exist. */
   readonly openExisting: () => Promise<Stores>;
-  /** Opens the queues of its Redis; `undefined` without one. Throws `InvalidInputError` for invalid signing keys. */
+  /** Opens the queues of its server; `undefined` for a file. Throws `InvalidInputError` for invalid signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
   /** Connects servers through its Redis, over these stores' connection if they are there; `undefined` without one. */
   readonly openSharing: ((stores: Stores) => Promise<RedisSharing>) | undefined;
 }
 
 /**
- * With a store in Postgres, Redis is only for the queues and what servers share.
+ * With a store in Postgres, Redis is only for the queues and what servers share; without it the queues are in Postgres too.
  * Throws `InvalidInputError` if the options name two stores, or an invalid address.
  */
 export function storeLocation(context: Pick<CliContext, "environment">, options: StoreOptions): StoreLocation {
@@ -134,6 +135,15 @@ async function queuesAt(
   return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
 }
 
+/** The queues in the Postgres of the stores; those of another schema are others. */
+async function queuesBeside(
+  environment: CliContext["environment"],
+  { url, schema = "troupe" }: PostgresStoresOptions,
+): Promise<Queues> {
+  const { bullmqQueues } = await import("../../queues/bullmq.ts");
+  return bullmqQueues({ postgres: { url }, prefix: `${schema}.`, secrets: queueSecrets(environment) });
+}
+
 function postgresPlace(
   { environment }: Pick<CliContext, "environment">,
   store: string,
@@ -169,7 +179,7 @@ function postgresPlace(
     file: undefined,
     open,
     openExisting: open,
-    openQueues: address && (() => queuesAt(environment, address, prefix)),
+    openQueues: () => (address ? queuesAt(environment, address, prefix) : queuesBeside(environment, options)),
     openSharing:
       address &&
       (async () => {
@@ -204,7 +214,9 @@ export async function withStore<T>(
 /** Like `withStore` for queues. Throws `InvalidInputError` for a file, which has none. */
 export async function withQueues<T>(place: StoreLocation, work: (queues: Queues) => Promise<T>): Promise<T> {
   if (place.openQueues === undefined) {
-    throw new InvalidInputError("queues require Redis: give --redis URL, or set TROUPE_REDIS");
+    throw new InvalidInputError(
+      "queues require Redis or Postgres: give --redis URL or --store postgres://…, or set TROUPE_REDIS",
+    );
   }
   const queues = await place.openQueues();
   try {

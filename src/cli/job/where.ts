@@ -37,7 +37,9 @@ const here: Where = { part: {}, queues: undefined, remarks: [] };
 /** Throws `InvalidInputError` for --on workers with a store that workers cannot reach. */
 export function assertWhere({ openQueues }: Pick<StoreLocation, "openQueues">, { on }: Pick<WhereOptions, "on">): void {
   if (on !== "workers" || openQueues !== undefined) return;
-  throw new InvalidInputError("--on workers requires agents in Redis: give --redis, or set TROUPE_REDIS");
+  throw new InvalidInputError(
+    "--on workers requires agents in Redis or Postgres: give --redis URL or --store postgres://…, or set TROUPE_REDIS",
+  );
 }
 
 /** Throws `InvalidInputError` if --on workers is impossible. */

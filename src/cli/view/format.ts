@@ -66,6 +66,12 @@ export function formatTime(milliseconds: number): string {
   return `${day} ${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`;
 }
 
+/** When an account above the agents renews; `null` if it never does. One whose window has ended renews with its next call. */
+export function renewalText(renewsAt: number | null, now: number): string {
+  if (renewsAt === null) return "never";
+  return renewsAt <= now ? "with its next call" : formatTime(renewsAt);
+}
+
 /** `1 reader`, `2 readers`. */
 export function formatNumberOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -63,7 +63,8 @@ const sealedSchema = z.object({
 const entrySchema = sealedSchema.extend({
   fields: z.looseObject({ type: z.string(), seq: z.number().int(), at: z.number(), epoch: z.number() }),
 });
-const auditFileSchema = z.object({
+/** An audit as `troupe audit --file` writes it. `troupe schema audit` prints it as JSON Schema. */
+export const auditFileSchema = z.object({
   format: z.literal(AUDIT_FORMAT),
   auditedAt: z.number(),
   rootAgentId: z.string(),

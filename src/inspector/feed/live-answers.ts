@@ -53,8 +53,8 @@ export class LiveAnswers {
 
   /** Adds a piece. Returns false if an earlier piece is missing; the caller then requests the whole answer. */
   take(part: LivePart): boolean {
-    // The inspector shows the text of an answer, not its value.
-    if (part.kind === "warning" || part.kind === "output") return true;
+    // The inspector shows the text of an answer, not its value, and makes forecasts itself.
+    if (part.kind === "warning" || part.kind === "forecast" || part.kind === "output") return true;
     if (part.kind === "progress") {
       if (JSON.stringify(part.update).length <= MOST_OF_UPDATE) this.#progress.set(part.callId, part);
       return true;

@@ -1,4 +1,4 @@
-import { activeMsAt, activeUntil, agentAccountId, amountOfLimit, type LimitName } from "../../budget/index.ts";
+import { type Account, activeUntil, agentAccountId, forecastsOf, type LimitName } from "../../budget/index.ts";
 import type { AccountAt } from "./account-at.ts";
 import { type LimitUse, limitUses, shareOf } from "./limit-use.ts";
 import type { RunAgent } from "./run-log.ts";
@@ -72,8 +72,8 @@ export interface Forecast {
 }
 
 /**
- * When the limit will be reached at the account's rate so far, per working time. `undefined` if the limit is reached
- * already or no rate is known because nothing was used or no agent of the account works.
+ * When the limit will be reached at the account's rate so far. `undefined` if it is reached already, or no rate is known because nothing
+ * was used or no agent of the account works.
  */
 export function forecastOf({ account, limit, used, max }: BindingLimit, time: number): Forecast | undefined {
   if (account.closedAt !== null || used >= max) return undefined;
@@ -82,8 +82,12 @@ export function forecastOf({ account, limit, used, max }: BindingLimit, time: nu
     const at = activeUntil(account);
     return at === undefined ? undefined : { at, isEstimate: false };
   }
-  const activeMs = activeMsAt(account, time);
-  const settled = account.used[amountOfLimit[limit]];
-  if (account.activeSince === null || activeMs <= 0 || settled <= 0) return undefined;
-  return { at: time + ((max - settled) * activeMs) / settled, isEstimate: true };
+  if (account.activeSince === null) return undefined;
+  const at = metAt(account, limit, time);
+  return at === null ? undefined : { at, isEstimate: true };
+}
+
+/** When a limit of an account will be met, as `troupe forecast` computes it; `null` if not before it renews, or never at its rate. */
+export function metAt(account: Account, limit: LimitName, time: number): number | null {
+  return forecastsOf(account, time).find((one) => one.limit === limit)?.metAt ?? null;
 }

@@ -140,8 +140,7 @@ function Binding({ run, index, moment, binding }: BindingProps) {
   );
 }
 
-const howEstimated =
-  "An estimate: the rest of the limit divided by the account's average use per second of working time";
+const howEstimated = "An estimate: what is left of the limit at the account's average use since it was opened";
 const howKnown = "A limit on time: it is reached then if the work goes on";
 
 function ForecastText({ run, index, binding }: Omit<BindingProps, "moment">) {

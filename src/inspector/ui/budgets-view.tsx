@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { StoredAccounts } from "../feed/wire.ts";
 import { aboveName, type AccountAt, scopeOf } from "../run-model/account-at.ts";
-import { payingAccounts, usesOf } from "../run-model/agent-budget.ts";
+import { metAt, payingAccounts, usesOf } from "../run-model/agent-budget.ts";
 import { limitUses } from "../run-model/limit-use.ts";
 import { AccountDetail } from "./account-detail.tsx";
 import { AgentBudgets } from "./agent-budgets.tsx";
@@ -104,6 +104,7 @@ function AccountsAbove({
       {accounts.map((account) => {
         const [use] = limitUses(account, run.time);
         const renewsAt = account.outer?.endsAt ?? null;
+        const at = use ? metAt(account, use.limit, run.time) : null;
         return (
           <p key={account.id}>
             <b>{oneLine(aboveName(account.id), 80)}</b>{" "}
@@ -118,6 +119,7 @@ function AccountsAbove({
             <span class="figures quiet">
               {account.reserved.tokens > 0 && `${compact(account.reserved.tokens)} tokens reserved, `}
               {renewsAt === null ? "never renews" : `renews ${dateTime(renewsAt)}`}
+              {at !== null && `, est. met ${dateTime(at)}`}
             </span>
           </p>
         );

@@ -106,15 +106,6 @@ export function windowLimitsOf(given: unknown, where: string): WindowLimits {
   );
 }
 
-const tenantRule: OptionRule = (value, where) => {
-  const windows = windowsRule(value, where) as AccountWindows;
-  const asking = outerWindows.find((window) => windows[window]?.askAtLimit === true);
-  if (asking === undefined) return windows;
-  throw new InvalidInputError(
-    `${where}.${asking}.askAtLimit is true; requests are shown to owners, who must not see the tenant's budget: leave it out, and add with runtime.addToAccount()`,
-  );
-};
-
 const ownerRule: OptionRule = (value, where) => (typeof value === "function" ? value : windowsRule(value, where));
 
 const timeZoneRule: OptionRule = (value, where) => {
@@ -130,7 +121,7 @@ const timeZoneRule: OptionRule = (value, where) => {
 
 const accountsOptionsSchema: OptionsSchema<AccountsOptions> = {
   rules: {
-    tenant: tenantRule,
+    tenant: windowsRule,
     owner: ownerRule,
     timeZone: timeZoneRule,
     revision: wholeNumberRule(0, Number.MAX_SAFE_INTEGER),

@@ -174,7 +174,7 @@ export function turnListOptionsOf(options: unknown): TurnListOptions {
 }
 
 const accountsOptionsSchema: OptionsSchema<AccountListOptions> = {
-  rules: { ownerId: idRule, after: textRule, limit: wholeNumberRule(1, 1_000) },
+  rules: { ownerId: textRule, after: textRule, limit: wholeNumberRule(1, 1_000) },
 };
 
 export function accountListOptionsOf(options: unknown): AccountListOptions {

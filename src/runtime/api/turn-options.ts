@@ -192,7 +192,7 @@ export function assertImage(url: string, of: string): void {
     if (dataUrl.test(url)) return;
     throw refuse("the data: URL must be a base64-encoded image: data:image/png;base64,… (png, jpeg, gif or webp)");
   }
-  const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
-  if (protocol === "https:" || protocol === "http:") return;
+  // A model server that fetches it may reach addresses without TLS that the caller cannot, such as those of its own network.
+  if (URL.canParse(url) && new URL(url).protocol === "https:") return;
   throw refuse(`invalid image URL "${url.slice(0, 80)}"; use https:, or data: with base64`);
 }

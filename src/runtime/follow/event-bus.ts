@@ -16,7 +16,8 @@ import type { Committed, LiveFollowing, LiveAddress, Stores } from "../../stores
 import type { LiveWarning } from "../agent/committer.ts";
 import type { RuntimeOptions } from "../api/runtime-types.ts";
 import { OutputSoFar } from "./output-so-far.ts";
-import { eventOfPart, type LivePart, type LivePartOf, livePartSchema, noCursor } from "./live-part.ts";
+import { type ForecastCommit, ToldForecasts } from "./told-forecasts.ts";
+import { eventOfPart, isNotice, type LivePart, type LivePartOf, livePartSchema, noCursor } from "./live-part.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
 export type AccountListener = (accounts: readonly Account[]) => void;
@@ -161,6 +162,7 @@ export class LiveBroadcast {
   readonly #options: LiveBroadcastOptions;
   readonly #sender: LiveSender;
   readonly #open = new Set<OpenAnswer>();
+  readonly #forecasts = new ToldForecasts();
   /** Trees whose last follower in this process has left, with the time until which they count as followed. */
   readonly #followedUntil = new Map<string, number>();
   readonly #stop: () => void;
@@ -193,6 +195,16 @@ export class LiveBroadcast {
   warn(source: EventSource, warning: LiveWarning): void {
     this.#tell({ kind: "warning", ...this.#originOf(source), attempt: 1, ...warning });
     this.#sender.flush(source.rootAgentId);
+  }
+
+  /** Sends the forecasts of accounts that a commit has changed to the current followers; a forecast that tells nothing new is left out. */
+  forecast(source: EventSource, commit: ForecastCommit): void {
+    const { rootAgentId } = source;
+    if (!this.#isWatched(rootAgentId)) return;
+    const { turnId, step, at } = commit;
+    for (const figures of this.#forecasts.next(source, commit)) {
+      this.#tell({ kind: "forecast", ...this.#originOf(source), attempt: 1, turnId, step, at, ...figures });
+    }
   }
 
   /** The answers of a tree that are being written in this process. */
@@ -388,9 +400,9 @@ export class LiveSender {
 }
 
 function gather(waiting: Waiting, part: LivePart): void {
-  if (part.kind === "progress" || part.kind === "warning") {
+  if (part.kind === "progress" || isNotice(part)) {
     waiting.parts.set(`${part.kind} ${waiting.parts.size}`, part);
-    waiting.size += part.kind === "warning" ? part.message.length : JSON.stringify(part.update).length;
+    waiting.size += part.kind === "progress" ? JSON.stringify(part.update).length : part.message.length;
     return;
   }
   const key = `${part.kind} ${part.agentId} ${part.seq} ${part.kind === "call" ? part.index : ""}`;

@@ -2,12 +2,15 @@ import { z } from "zod";
 import {
   type DeepReadonly,
   deepFreeze,
+  countOrNullSchema,
   countSchema,
+  integerOrNullSchema,
   integerSchema,
   positiveSchema,
   textOrNullSchema,
   textSchema,
 } from "../../base/index.ts";
+import { limitNameSchema } from "../../budget/index.ts";
 import { cursorText, jsonSchema, parseCursor, type TroupeEvent, writtenCallSchema } from "../../state/index.ts";
 
 const common = {
@@ -30,7 +33,7 @@ const said = {
 };
 const piece = { ...said, offset: countSchema, text: textSchema };
 
-/** One live part, as sent to followers: a piece of an answer, its value or whole text so far, progress, or a warning. */
+/** One live part, as sent to followers: a piece of an answer, its value or whole text so far, progress, a warning, or a forecast. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
@@ -52,8 +55,28 @@ export const livePartSchema = z.discriminatedUnion("kind", [
     update: jsonSchema,
   }),
   z.object({ kind: z.literal("warning"), ...common, code: textSchema, message: textSchema }),
+  z.object({
+    kind: z.literal("forecast"),
+    ...common,
+    accountId: textSchema,
+    limit: limitNameSchema,
+    used: countSchema,
+    reserved: countSchema,
+    max: countSchema,
+    expected: countOrNullSchema,
+    renewsAt: integerOrNullSchema,
+    metAt: integerOrNullSchema,
+    message: textSchema,
+  }),
 ]);
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
+/** Live parts that belong to no answer and no call; they are sent as they are. */
+export type LiveNotice = LivePartOf<"warning" | "forecast">;
+
+export function isNotice(part: LivePart): part is LiveNotice {
+  return part.kind === "warning" || part.kind === "forecast";
+}
+
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
 
 /** The journal row that must be read before this part is emitted. */
@@ -92,6 +115,11 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
       return { type: "tool.progress", ...base, callId: part.callId, name: part.name, update: part.update };
     case "warning":
       return { type: "warning", ...place, code: part.code, message: part.message };
+    case "forecast": {
+      const { accountId, limit, used, reserved, max, expected, renewsAt, metAt, message } = part;
+      const figures = { limit, used, reserved, max, expected, renewsAt, metAt };
+      return { type: "budget.forecast", ...place, after, accountId, ...figures, message };
+    }
     default:
       return part satisfies never;
   }

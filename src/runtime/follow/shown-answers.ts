@@ -1,8 +1,8 @@
 import type { Entry, EntryOf } from "../../state/index.ts";
-import type { LivePart, LivePartOf } from "./live-part.ts";
+import { isNotice, type LiveNotice, type LivePart, type LivePartOf } from "./live-part.ts";
 
 type Piece = LivePartOf<"text" | "reasoning" | "call">;
-export type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
+export type Said = Exclude<LivePart, LiveNotice | { kind: "progress" }>;
 
 const none: ReadonlyMap<number, number> = new Map();
 
@@ -65,7 +65,7 @@ export class ShownAnswers {
 
   /** Whether the stream has seen no call of this agent yet, so that the journal must be read for this one. */
   isUnknown(part: LivePart): part is Said {
-    if (part.kind === "progress" || part.kind === "warning") return false;
+    if (part.kind === "progress" || isNotice(part)) return false;
     return !this.#answers.has(part.agentId) && this.#strange.get(part.agentId) !== part.seq;
   }
 
@@ -89,7 +89,7 @@ export class ShownAnswers {
 
   /** The part, cut to what the client lacks; `undefined` if the client has all of it, "gap" if something before it is missing. */
   take(part: LivePart): LivePart | "gap" | undefined {
-    if (part.kind === "warning") return part;
+    if (isNotice(part)) return part;
     if (part.kind === "progress") return this.#settled.get(part.agentId)?.has(part.callId) ? undefined : part;
     const shown = this.#answers.get(part.agentId);
     if (!shown?.isOpen || shown.seq !== part.seq) return undefined;

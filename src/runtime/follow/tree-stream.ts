@@ -20,7 +20,7 @@ import {
 } from "../../stores/index.ts";
 import type { CommittedRow, EventBus, LiveBroadcast } from "./event-bus.ts";
 import type { DamageWatch } from "./damage-watch.ts";
-import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
+import { eventOfPart, isNotice, type LivePart, rowOf } from "./live-part.ts";
 import { type Said, ShownAnswers } from "./shown-answers.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 
@@ -331,7 +331,7 @@ export class TreeStream {
     if (entry.type !== "model.responded" && entry.type !== "tool.settled") return;
     const isWaiting = (item: LivePart | CommittedRow | "look"): item is LivePart => {
       if (item === "look" || "entries" in item) return false;
-      if (item.agentId !== source.agentId || item.kind === "warning") return false;
+      if (item.agentId !== source.agentId || isNotice(item)) return false;
       if (item.kind !== "progress") return entry.type === "model.responded" && this.#shown.isOpen(item);
       return entry.type === "tool.settled" && entry.callId === item.callId;
     };

@@ -6,6 +6,7 @@ import {
   Waiters,
   withinTrace,
 } from "../../base/index.ts";
+import { turnAccountId } from "../../budget/index.ts";
 import { LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
@@ -392,6 +393,7 @@ export class LiveAgents {
 
   #onCommitted(activation: Activation, outcome: Committed): void {
     this.#options.bus.publishCommitted(outcome, activation.identity, (id) => activation.conversation.text(id));
+    this.#forecast(activation, outcome);
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
     this.#noteSpawned(activation, outcome);
     if (outcome.posted.length > 0) withinTrace(traceOfCommit(activation), () => this.notify(outcome.posted));
@@ -406,6 +408,20 @@ export class LiveAgents {
     if (ended) this.#afterTurn(activation, ended, outcome.accounts);
     else if (restores) setImmediate(() => this.#restore(activation));
     this.#look(activation);
+  }
+
+  #forecast(activation: Activation, { entries, accounts = [], above = [] }: Committed): void {
+    const turnId = activation.openTurnId ?? activation.lastTurnId;
+    const last = entries.at(-1);
+    if (turnId === null || !last || accounts.length + above.length === 0) return;
+    // The account of a turn that has ended is not spent on any more.
+    const over = entries.flatMap((entry) => (entry.type === "turn.ended" ? [turnAccountId(entry.turnId)] : []));
+    this.#options.broadcast.forecast(activation.identity, {
+      turnId,
+      step: activation.turn(turnId)?.step ?? 0,
+      at: last.at,
+      accounts: [...accounts, ...above].filter(({ id }) => !over.includes(id)),
+    });
   }
 
   /** Recorded before their first activation, which a shutdown of the spawning agent may forbid. */

@@ -125,6 +125,7 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
       of: (tenant, ownerId) => durable.outer.of(tenant, ownerId),
       list: (tenant, page) => durable.outer.list(tenant, page),
       raise: (tenant, accountId, more, moment) => durable.outer.raise(tenant, accountId, more, moment),
+      forget: (tenant, ownerId, moment) => durable.outer.forget(tenant, ownerId, moment),
       wake: (tenant, agentIds, moment) => durable.outer.wake(tenant, agentIds, moment),
       tidy: async (tenant, moment) => {
         const woken = await durable.outer.tidy(tenant, moment);

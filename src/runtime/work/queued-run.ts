@@ -117,12 +117,12 @@ function orderSpawn(
   { record, call }: KnownCall,
   { spawns }: LeftByRun,
   definition: unknown,
-  { key, input, limits }: CheckedSpawn,
+  { key, input, limits, history }: CheckedSpawn,
 ): SpawnedChild {
   assertGiven(definitions, definition, "run.spawn()");
   const agentId = childIdOfSpawn(record, call.turnId, `${call.callId}:${key}`);
   if (!spawns.some(({ childId }) => childId === agentId)) {
-    spawns.push({ key, childId: agentId, definition: definition.name, input, limits });
+    spawns.push({ key, childId: agentId, definition: definition.name, input, limits, ...(history ? { history } : {}) });
   }
   const refusal = new UnsupportedError(
     `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would block its worker until the subagent ends. Return run.await(child)`,

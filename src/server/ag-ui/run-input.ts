@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { describeValue } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { checkedFilePart, type Content, type ContentPart, jsonObjectSchema, jsonSchema } from "../../state/index.ts";
 import { MOST_ANSWERS } from "../core/limits.ts";
@@ -56,9 +57,23 @@ export const runInputSchema = z
       .max(MOST_ANSWERS)
       .default([])
       .meta({ description: "Answers to all open interrupts." }),
+    forwardedProps: jsonSchema.optional().meta({
+      description:
+        'With `{ ifBusy: "steer" }` new messages are given to the open turn, if there is one. Other fields are ignored.',
+    }),
   })
   .meta({ id: "RunAgentInput" });
 export type RunInput = z.output<typeof runInputSchema>;
+
+/** Whether new messages go to the open turn. Throws `InvalidInputError` for another `ifBusy` than `refuse` and `steer`. */
+export function isSteering({ forwardedProps }: Pick<RunInput, "forwardedProps">): boolean {
+  const props = jsonObjectSchema.safeParse(forwardedProps);
+  const ifBusy = props.success ? props.data["ifBusy"] : undefined;
+  if (ifBusy === undefined || ifBusy === "refuse" || ifBusy === "steer") return ifBusy === "steer";
+  throw new InvalidInputError(
+    `forwardedProps.ifBusy is ${describeValue(ifBusy)}; expected "refuse" or "steer": what a new message does while a turn is open`,
+  );
+}
 
 /** The client's new input. */
 export interface News {
@@ -102,13 +117,19 @@ export interface Told {
   readonly last: readonly AgUiMessage[];
   /** Results of tools, by call id. */
   readonly results: ReadonlyMap<string, ToolResult>;
+  /** Messages that were given to a running turn, by their stored ids; those of the client have its ids. */
+  readonly steered: ReadonlyMap<string, AgUiMessage>;
 }
 
-export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
+/** @param steered The stored ids of the client's messages that were given to a running turn, by the client's ids. */
+export function toldIn({ messages }: Pick<RunInput, "messages">, steered: ReadonlyMap<string, string>): Told {
+  const given = new Map<string, AgUiMessage>();
   const before = new Map<string, AgUiMessage[]>();
   let last: AgUiMessage[] = [];
   for (const { id: messageId, role, content = "" } of ownOf(messages)) {
-    if (role === "user" || role === "system" || role === "developer") last.push({ id: messageId, role, content });
+    const storedId = steered.get(messageId);
+    if (role === "user" && storedId !== undefined) given.set(storedId, { id: messageId, role, content });
+    else if (role === "user" || role === "system" || role === "developer") last.push({ id: messageId, role, content });
     if (role !== "assistant") continue;
     const turnId = turnOfMessage(messageId);
     const known = before.get(turnId);
@@ -121,7 +142,7 @@ export function toldIn({ messages }: Pick<RunInput, "messages">): Told {
     const text = typeof content === "string" ? content : JSON.stringify(content);
     return [[toolCallId, { id: messageId, role, toolCallId, content: text }]];
   });
-  return { before, last, results: new Map(results) };
+  return { before, last, results: new Map(results), steered: given };
 }
 
 /** Messages of the agent itself and of its users, without those of subagents. */

@@ -7,7 +7,7 @@ import { eventsUntilRest, messageOfEvent } from "../core/turn-events.ts";
 import { ClientMessages } from "./client-messages.ts";
 import type { AgUiEvent, AgUiMessage } from "./events.ts";
 import type { RunInput, Told } from "./run-input.ts";
-import { RunTranslation } from "./run-translation.ts";
+import { RunTranslation, type SteeredMessage } from "./run-translation.ts";
 import { storedMessages } from "./stored-messages.ts";
 
 type FollowedTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
@@ -27,6 +27,8 @@ export interface Run {
   readonly told: Told;
   /** The new input. */
   readonly said: Content | null;
+  /** What became of messages that were given to the running turn, by the client's ids. Default: none. */
+  readonly steers?: readonly SteeredMessage[] | undefined;
   /** The client lacks messages from before the run: they came over another surface, or while it did not read. */
   readonly isBehind: boolean;
   /**
@@ -67,6 +69,7 @@ async function* runEvents(caller: Caller, run: Run, { client, signal }: Client):
   // The snapshot is read after the cursor, so it already contains messages whose events follow; those events send
   // nothing.
   if (from === null || isBehind) yield* translation.snapshot(await messagesFor(caller, run));
+  yield* translation.steered(run.steers ?? []);
   if (refusal !== undefined) {
     yield* translation.finishAtOnce(refusal);
     return;
@@ -131,6 +134,9 @@ async function* meaningOf(
   const isBeginning = event.type === "turn.started" && event.agentId === agent.rootAgentId;
   // Another client's message started the turn and was not stored when the snapshot was read.
   const isUntold = said === null && !told.before.has(event.turnId ?? "") && !translation.hasShown(`${event.turnId}:in`);
-  if (isBeginning && isUntold) yield* translation.snapshot(await messagesFor(caller, run));
+  // The same for another client's input, which is stored with the model call that sees it.
+  if (isBeginning ? isUntold : translation.isStepAfterForeignInput(event, told.steered)) {
+    yield* translation.snapshot(await messagesFor(caller, run));
+  }
   yield* translation.take(event, await messageOfEvent(caller, event));
 }

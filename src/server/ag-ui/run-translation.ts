@@ -1,4 +1,4 @@
-import type { TurnRest } from "../../runtime/index.ts";
+import type { SteerAnswer, TurnRest } from "../../runtime/index.ts";
 import {
   type AgentRequest,
   type Json,
@@ -20,6 +20,13 @@ export interface KnownAgent {
   readonly name: string;
   readonly parentAgentId: string | null;
   readonly parentCallId: string | null;
+}
+
+/** A message that was given to a running turn. */
+export interface SteeredMessage {
+  /** The client's id. */
+  readonly messageId: string;
+  readonly answer: SteerAnswer;
 }
 
 export interface RunOfThread {
@@ -57,6 +64,9 @@ export class RunTranslation {
   /** Ids of the messages in the last snapshot. */
   #known: ReadonlySet<string> = new Set();
 
+  /** Inputs of other clients that no step has seen yet, by their ids. */
+  readonly #foreignInputs = new Set<string>();
+
   constructor(place: RunOfThread) {
     this.#place = place;
     for (const agent of place.agents) this.#agents.set(agent.agentId, agent);
@@ -71,6 +81,28 @@ export class RunTranslation {
   snapshot(messages: readonly AgUiMessage[]): AgUiEvent[] {
     this.#known = new Set(messages.map(({ id }) => id));
     return [{ type: "MESSAGES_SNAPSHOT", messages }];
+  }
+
+  /** Tells the client what became of the messages that it gave to a running turn. */
+  steered(steers: readonly SteeredMessage[]): AgUiEvent[] {
+    return steers.map(({ messageId, answer }) => ({
+      type: "CUSTOM",
+      name: "troupe.steer",
+      value: { messageId, ...answer },
+    }));
+  }
+
+  /**
+   * Whether the event begins the step that follows an input of another client, which a snapshot shows before the answer to it.
+   * @param own The client's own inputs, by their stored ids.
+   */
+  isStepAfterForeignInput(event: TroupeEvent, own: Pick<ReadonlyMap<string, unknown>, "has">): boolean {
+    if (event.agentId !== this.#place.rootAgentId) return false;
+    const isForeign = event.type === "turn.steered" && !own.has(event.messageId) && !this.#known.has(event.messageId);
+    if (isForeign) this.#foreignInputs.add(event.messageId);
+    if (event.type !== "step.started" || this.#foreignInputs.size === 0) return false;
+    this.#foreignInputs.clear();
+    return true;
   }
 
   /** Whether the last snapshot contained a message. */
@@ -138,6 +170,8 @@ export class RunTranslation {
       case "tool.completed":
       case "tool.failed":
         return this.#result(event, stored);
+      case "turn.answered":
+        return this.#answered(event, stored);
       case "turn.completed":
       case "turn.stopped":
       case "turn.failed":
@@ -147,6 +181,7 @@ export class RunTranslation {
       case "tool.progress":
       case "artifact.saved":
       case "budget.changed":
+      case "budget.forecast":
       case "budget.warning":
       case "budget.exhausted":
       case "context.compacted":
@@ -183,6 +218,17 @@ export class RunTranslation {
     const failure = type === "tool.failed" && "error" in event ? (event.error?.message ?? "") : "";
     const content = stored === undefined ? failure : textOf(stored.content);
     return [{ type: "TOOL_CALL_RESULT", messageId: callId, toolCallId: callId, role: "tool", content }];
+  }
+
+  /** The result of a call is also an answer, as a message of its own. */
+  #answered({ messageId }: TroupeEventOf<"turn.answered">, stored: Message | undefined): AgUiEventBody[] {
+    const delta = stored === undefined ? "" : textOf(stored.content);
+    if (delta === "" || this.#known.has(messageId)) return [];
+    return [
+      { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId, delta },
+      { type: "TEXT_MESSAGE_END", messageId },
+    ];
   }
 
   /** The answer that an event belongs to; `undefined` if it was in a snapshot. */

@@ -31,7 +31,7 @@ export interface Names {
 }
 
 /**
- * The stored conversation of an agent as a snapshot. The messages of a subagent follow the call that spawned it. The
+ * The stored conversation of an agent as a snapshot. The messages of a subagent follow the call that spawned it and its result. The
  * input of a subagent is left out, as in the stream. `of`: only these subagents.
  */
 export async function storedMessages(
@@ -49,17 +49,25 @@ export async function storedMessages(
   );
   const withSubagents = async (messages: readonly AgUiMessage[]): Promise<readonly AgUiMessage[]> => {
     const found: AgUiMessage[] = [];
+    // A client puts results directly behind the answer with their calls, before what the subagents have said.
+    const below: AgUiMessage[] = [];
     for (const message of messages) {
+      if (message.role !== "tool") found.push(...below.splice(0));
       found.push(message);
       if (message.role !== "assistant") continue;
       const places = [message.id, ...(message.toolCalls ?? []).map(({ id }) => id)];
-      for (const place of places) found.push(...(await spokenBy(spawned.get(place) ?? [])));
+      for (const place of places) below.push(...(await spokenBy(spawned.get(place) ?? [])));
     }
-    return found;
+    return [...found, ...below];
   };
   const spokenBy = async (children: readonly AgentRecord[]): Promise<readonly AgUiMessage[]> => {
     const found = children.map(async ({ agentId }) => {
-      const spoken = shownMessages(await runtime.stores.messages({ tenant, agentId }), agentId);
+      const stored = await runtime.stores.messages({ tenant, agentId });
+      // What a subagent was given of the conversation (`history`) is shown where it was said.
+      const spoken = shownMessages(
+        stored.filter(({ id }) => !id.startsWith("seed:")),
+        agentId,
+      );
       return await withSubagents(withClientResults(spoken, names).filter(({ role }) => role !== "user"));
     });
     return (await Promise.all(found)).flat();
@@ -95,11 +103,14 @@ export function withClientNames(messages: readonly AgUiMessage[], names: Names):
   for (const message of withClientResults(messages, names)) {
     const turnId = turnOfMessage(message.role === "tool" ? message.toolCallId : message.id);
     if (!begun.has(turnId)) begin(turnId);
-    if (!inputs.has(message.id)) found.push(message);
+    if (!inputs.has(message.id)) found.push(told.steered.get(message.id) ?? message);
   }
   // The turn was accepted, but its input is not stored yet.
   if (followed !== null && !begun.has(followed) && !isOver)
     found.push(...(keepsSaid ? toldIn(followed) : inputOf(names)));
+  // An input for a running turn is stored with the model call that sees it.
+  const waiting = isOver ? [] : [...told.steered].filter(([id]) => turnOfMessage(id) === followed && !ids.has(id));
+  found.push(...waiting.map(([, message]) => message));
   return withInstructions(found, told);
 }
 
@@ -159,7 +170,8 @@ function shownMessage(message: Message, subagentRunId: string | undefined): AgUi
   };
 }
 
-function userContent(content: Content): Json {
+/** The content of a user's message. */
+export function userContent(content: Content): Json {
   if (typeof content === "string") return content;
   return content.map((part): Json => {
     if (part.type === "text") return { type: "text", text: part.text };

@@ -40,6 +40,10 @@ const partSchema = z.object({
   providerExecuted: z.boolean().optional(),
   approval: approvalSchema.optional(),
   toolMetadata: z.object({ kind: z.string().optional() }).optional(),
+  providerMetadata: z
+    .object({ troupe: z.object({ answerOf: z.string() }).optional() })
+    .optional()
+    .catch(undefined),
 });
 type Part = z.output<typeof partSchema>;
 
@@ -148,15 +152,18 @@ function clientPartOf(messageId: string, parts: readonly Part[]): ClientPart {
     const isSettled = state.startsWith("output-");
     return [[toolCallId, { isSettled, isAsked: providerExecuted === false && !isSettled }] as const];
   });
-  // A call of a subagent and a request for more budget are steps of their own; a step without parts is sent again.
+  // A call of a subagent, a request for more budget and the result of a call as an answer are steps of their own; a step without parts is
+  // sent again.
   const isOwn = (part: Part | undefined): boolean =>
     part !== undefined &&
     part.type !== "step-start" &&
     part.toolMetadata?.kind !== "budget" &&
+    part.providerMetadata?.troupe === undefined &&
     (part.toolCallId === undefined || agentOfTurn(part.toolCallId) === agentOfTurn(messageId));
   return {
     steps: parts.filter(({ type }, index) => type === "step-start" && isOwn(parts[index + 1])).length,
     calls: new Map(calls),
     approvals: new Set(parts.flatMap(({ approval }) => approval?.id ?? [])),
+    answers: new Set(parts.flatMap(({ providerMetadata }) => providerMetadata?.troupe?.answerOf ?? [])),
   };
 }

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../../state/index.ts";
+import type { Json, JsonObject, TroupeEventOf } from "../../state/index.ts";
 
 /* The subset of the UI message stream of AI SDK 7 that this surface sends, and its typed additions. */
 
@@ -68,6 +68,11 @@ export type AiSdkData = {
   };
   /** Progress of a running tool; only for `onData`, it does not become a part of the message. */
   readonly progress: { readonly callId: string; readonly name: string; readonly update: unknown };
+  /** How a limit will be used at the present rate; only for `onData`. */
+  readonly forecast: Pick<
+    TroupeEventOf<"budget.forecast">,
+    "accountId" | "limit" | "used" | "reserved" | "max" | "expected" | "renewsAt" | "metAt" | "message"
+  >;
 };
 
 type DataChunk = {
@@ -79,6 +84,11 @@ type DataChunk = {
   };
 }[keyof AiSdkData];
 
+/** Marks a text as the result of a call that ended the turn (`endsTurn`); the page sends it back with its message. */
+export interface AnswerMark {
+  readonly troupe: { readonly answerOf: string };
+}
+
 interface OfPart {
   readonly id: string;
 }
@@ -89,7 +99,8 @@ interface OfCall {
 
 /** A chunk that adds to the parts of the message. */
 export type PartChunk =
-  | ({ readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end" } & OfPart)
+  | ({ readonly type: "text-start"; readonly providerMetadata?: AnswerMark } & OfPart)
+  | ({ readonly type: "text-end" | "reasoning-start" | "reasoning-end" } & OfPart)
   | ({ readonly type: "text-delta" | "reasoning-delta"; readonly delta: string } & OfPart)
   | { readonly type: "start-step" | "finish-step" | "reset-step" }
   | ({ readonly type: "tool-input-start"; readonly toolName: string; readonly providerExecuted: true } & OfCall)

@@ -37,9 +37,15 @@ export class MessageParts {
       case "reset-step":
         this.#parts.splice(this.#parts.findLastIndex(({ type }) => type === "step-start") + 1);
         return;
-      case "text-start":
+      case "text-start": {
+        const { providerMetadata } = chunk;
+        const marked =
+          providerMetadata === undefined ? {} : { providerMetadata: { troupe: { ...providerMetadata.troupe } } };
+        this.#parts.push({ type: "text", text: "", state: "streaming", ...marked });
+        return;
+      }
       case "reasoning-start":
-        this.#parts.push({ type: chunk.type === "text-start" ? "text" : "reasoning", text: "", state: "streaming" });
+        this.#parts.push({ type: "reasoning", text: "", state: "streaming" });
         return;
       case "text-delta":
       case "reasoning-delta": {

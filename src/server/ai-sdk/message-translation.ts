@@ -18,10 +18,12 @@ export interface ClientPart {
   readonly calls: ReadonlyMap<string, { readonly isSettled: boolean; readonly isAsked: boolean }>;
   /** Approvals that it shows. */
   readonly approvals: ReadonlySet<string>;
+  /** Calls whose results it has as answers. */
+  readonly answers: ReadonlySet<string>;
 }
 
 /** A client that has nothing of the turn. */
-export const newClient: ClientPart = { steps: 0, calls: new Map(), approvals: new Set() };
+export const newClient: ClientPart = { steps: 0, calls: new Map(), approvals: new Set(), answers: new Set() };
 
 /** A turn and what the client has of it. */
 export interface ShownTurn {
@@ -95,6 +97,11 @@ export class MessageTranslation {
         const data = { agentId, artifactId, name, version, contentType, size };
         return [{ type: "data-artifact", id: `${artifactId}:${version}`, data }];
       }
+      case "budget.forecast": {
+        const { accountId, limit, used, reserved, max, expected, renewsAt, metAt, message } = event;
+        const data = { accountId, limit, used, reserved, max, expected, renewsAt, metAt, message };
+        return [{ type: "data-forecast", data, transient: true }];
+      }
       case "budget.warning":
       case "budget.exhausted":
       case "budget.changed":
@@ -167,6 +174,8 @@ export class MessageTranslation {
       }
       case "step.completed":
         return this.#endStep();
+      case "turn.answered":
+        return this.#answered(event, message);
       case "turn.steered": {
         const { messageId: id, prompt: text, step } = event;
         if (step !== null && step <= this.#turn.client.steps) return [];
@@ -188,6 +197,21 @@ export class MessageTranslation {
     this.#step = step;
     this.#writing = new StepWriting(`${turnId}:${step}`);
     return [...ended, { type: "start-step" }];
+  }
+
+  /**
+   * The result of a call is also an answer. It is a step of its own: `sendAutomaticallyWhen` would send a message again whose last step
+   * has only calls with results.
+   */
+  #answered({ callId, messageId: id }: TroupeEventOf<"turn.answered">, message: Message | undefined): PartChunk[] {
+    const delta = message === undefined ? "" : textOf(message.content);
+    if (delta === "" || this.#turn.client.answers.has(callId)) return [];
+    return [
+      { type: "start-step" },
+      { type: "text-start", id, providerMetadata: { troupe: { answerOf: callId } } },
+      { type: "text-delta", id, delta },
+      { type: "text-end", id },
+    ];
   }
 
   /** `undefined` for a step that the client has or that has been answered. */
@@ -220,7 +244,7 @@ export class MessageTranslation {
   }
 
   #below(event: TroupeEvent, { message }: Referred): PartChunk[] {
-    if (event.type !== "model.responded" || message === undefined) return [];
+    if ((event.type !== "model.responded" && event.type !== "turn.answered") || message === undefined) return [];
     const text = textOf(message.content);
     return text === "" ? [] : this.#changed(event.agentId, { text });
   }

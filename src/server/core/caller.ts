@@ -1,5 +1,5 @@
 import { type Clock, createId } from "../../base/index.ts";
-import type { Budget } from "../../budget/index.ts";
+import { type Budget, outerPartsOf } from "../../budget/index.ts";
 import {
   AlreadyOwnedError,
   InvalidInputError,
@@ -24,6 +24,7 @@ import {
   agentOfTurn,
   type AgentRecord,
   type AgentRequest,
+  budgetQuestionSchema,
   type Content,
   type JsonObject,
   numberOfTurn,
@@ -327,8 +328,16 @@ export class Caller {
     { key, ...decide }: Omit<Decide, "by" | "key"> & { readonly key?: RequestKey | undefined },
   ): ReturnType<Runtime["decide"]> {
     const request = await this.request(requestId);
+    const isMore = request.kind === "budget" && decide.verdict !== "rejected";
+    // Callers are the owners of the agents whose requests they see: none of them may decide what the whole tenant spends.
+    if (isMore && outerPartsOf(budgetQuestionSchema.parse(request.arguments).accountId)?.scope === "tenant") {
+      throw new PolicyRefusedError(
+        `request "${requestId}" asks for more of the tenant's budget, which callers of the server never grant; decide it with runtime.decide() or the command line`,
+        { details: { requestId, by: this.ownerId } },
+      );
+    }
     // A caller that may only lower budgets must not raise one by a request of its own agent.
-    if (request.kind === "budget" && decide.verdict !== "rejected" && request.isGuarded !== true) {
+    if (isMore && request.isGuarded !== true) {
       throw new PolicyRefusedError(
         `request "${requestId}" asks for more budget, which callers of the server may only grant under a rule: set mayDecide in createRuntime(), or decide it with runtime.decide() or the command line`,
         { details: { requestId, by: this.ownerId } },

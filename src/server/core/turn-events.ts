@@ -79,7 +79,7 @@ function waitOf({ turn }: Pick<StartedTurn, "turn">): Promise<TurnRest> {
   return promise;
 }
 
-/** The stored message of an event: a model's answer, or a call's result. */
+/** The stored message of an event: an answer, or a call's result. */
 export async function messageOfEvent({ runtime }: Caller, event: TroupeEvent): Promise<Message | undefined> {
   const id = messageIdOf(event);
   if (id === undefined) return undefined;
@@ -90,6 +90,7 @@ export async function messageOfEvent({ runtime }: Caller, event: TroupeEvent): P
 
 function messageIdOf(event: TroupeEvent): string | undefined {
   if (event.type === "model.responded") return `${event.turnId}:${event.step}`;
+  if (event.type === "turn.answered") return event.messageId;
   return event.type === "tool.completed" || event.type === "tool.failed" ? event.callId : undefined;
 }
 

@@ -148,6 +148,7 @@ const progressTypes: ReadonlySet<TroupeEvent["type"]> = new Set([
   "subagent.ended",
   "artifact.saved",
   "budget.changed",
+  "budget.forecast",
   "budget.warning",
   "budget.exhausted",
   "context.compacted",

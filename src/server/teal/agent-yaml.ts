@@ -1,116 +1,8 @@
 import { isScalar, LineCounter, parseDocument, type Document } from "yaml";
-import { z } from "zod";
+import type { z } from "zod";
 import { describeValue, type Path, renderPath } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-
-/** The only supported version of the format. */
-const SERVED_VERSION = "tealagents/v1alpha1";
-
-const text = z.string({ error: "a text" });
-const filledText = text.regex(/\S/, { error: "a text that is not empty" });
-const texts = z.array(text, { error: "a list of texts" });
-
-/** The name begins the names of the server's tools. */
-const mcpName = /^(?!.*__)[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,30}[a-zA-Z0-9])?$/;
-const mcpNameMessage = 'a name of 1 to 32 letters, digits, "_" and "-", without "__"';
-
-const skillSchema = z.object(
-  {
-    id: filledText,
-    name: filledText,
-    description: text,
-    tags: texts,
-    examples: texts.nullish(),
-    input_modes: texts.nullish(),
-    output_modes: texts.nullish(),
-  },
-  { error: "an object { id, name, description, tags }" },
-);
-
-const metadataSchema = z.object(
-  {
-    description: text.nullish(),
-    documentation_url: text.nullish(),
-    skills: z.array(skillSchema, { error: "a list of skills" }).nullish(),
-  },
-  { error: "an object { description, skills }" },
-);
-
-/** Remote plugins are not supported: their list may be present, but must be empty. */
-const emptyList = z.array(z.unknown(), { error: "a list" }).max(0);
-
-const textRecord = z.record(z.string(), text, { error: "an object of texts" });
-const seconds = z.number({ error: "a number of seconds above 0" }).gt(0, { error: "a number of seconds above 0" });
-
-const mcpServerSchema = z.object(
-  {
-    name: z.string({ error: mcpNameMessage }).regex(mcpName, { error: mcpNameMessage }),
-    transport: z.enum(["stdio", "http"], { error: '"stdio" or "http"' }).nullish(),
-    command: filledText.nullish(),
-    args: texts.nullish(),
-    env: textRecord.nullish(),
-    url: filledText.nullish(),
-    headers: textRecord.nullish(),
-    timeout: seconds.nullish(),
-    verify_ssl: z.boolean({ error: "true or false" }).nullish(),
-    auth_server: filledText.nullish(),
-    oauth_client_id: filledText.nullish(),
-    user_id_header: filledText.nullish(),
-    user_id_source: filledText.nullish(),
-    trust_level: z
-      .enum(["trusted", "sandboxed", "untrusted"], { error: '"trusted", "sandboxed" or "untrusted"' })
-      .nullish(),
-    tool_governance_overrides: z
-      .record(
-        z.string(),
-        z.object(
-          { requires_hitl: z.boolean({ error: "true or false" }).nullish() },
-          { error: "an object { requires_hitl }" },
-        ),
-        { error: "an object of rules by the names of tools" },
-      )
-      .nullish(),
-  },
-  { error: "an object { name, command } or { name, url }" },
-);
-export type TealMcpServer = z.output<typeof mcpServerSchema>;
-
-const temperature = z.number({ error: "a number from 0 to 1" }).min(0).max(1);
-
-const agentSchema = z.object(
-  {
-    name: text.nullish(),
-    model: filledText,
-    system_prompt: text,
-    temperature: temperature.nullish(),
-    max_tokens: z
-      .int({ error: "a whole number of at least 1" })
-      .min(1, { error: "a whole number of at least 1" })
-      .nullish(),
-    reasoning_effort: z.enum(["low", "medium", "high"], { error: '"low", "medium" or "high"' }).nullish(),
-    plugins: z.array(filledText, { error: "a list of the names of plugins" }).nullish(),
-    remote_plugins: emptyList.nullish(),
-    mcp_servers: z.array(mcpServerSchema, { error: "a list of MCP servers" }).nullish(),
-  },
-  { error: "an object { name, model, system_prompt }" },
-);
-
-const nameMessage = 'a name of 1 to 64 letters, digits, "_", "-" and "."';
-
-const fileSchema = z.object(
-  {
-    apiVersion: text,
-    name: text.regex(/^(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]{1,64}$/, { error: nameMessage }),
-    version: z.union([z.number(), filledText], { error: "a version, for instance 0.1" }),
-    description: text.nullish(),
-    metadata: metadataSchema.nullish(),
-    spec: z.object({ agent: agentSchema }, { error: "an object { agent }" }),
-  },
-  { error: "an object { apiVersion, name, version, spec }" },
-);
-
-export type TealAgentSpec = z.output<typeof agentSchema>;
-export type TealMetadata = z.output<typeof metadataSchema>;
+import { SERVED_VERSION, type TealAgentSpec, tealAgentFileSchema, type TealMetadata } from "./agent-file-schema.ts";
 
 /** A validated agent file. Unknown fields are left out. */
 export interface TealFile {
@@ -140,7 +32,7 @@ export function readTealFile(source: string, file: string): TealFile {
     new InvalidInputError(`${file}:${lineOf(document, lines, path)}: ${renderPath(path)} ${words}`);
   const value = valueOf(document, file);
   checkVersion(value, problem);
-  const parsed = fileSchema.safeParse(value);
+  const parsed = tealAgentFileSchema.safeParse(value);
   if (!parsed.success) throw wrongField(parsed.error, value, problem);
   const { name, version, description, metadata, spec } = parsed.data;
   return {

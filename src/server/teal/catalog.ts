@@ -3,21 +3,22 @@ import { z } from "zod";
 import { renderPath } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 
-const catalogSchema = z.object({
+/** A plugin catalog, `catalog.json`. `troupe schema plugin-catalog` prints it as JSON Schema. */
+export const tealCatalogSchema = z.object({
   plugins: z.array(
     z.object({
       plugin_id: z.string(),
       tools: z.array(
         z.object({
-          tool_id: z.string(),
+          tool_id: z.string().meta({ description: "Name by which the model calls the tool." }),
           governance: z
             .object({
-              requires_hitl: z.boolean().optional(),
+              requires_hitl: z.boolean().optional().meta({ description: "Whether a person has to approve each call." }),
               cost: z.string().optional(),
               data_sensitivity: z.string().optional(),
             })
             .nullish(),
-          auth: z.unknown().optional(),
+          auth: z.unknown().optional().meta({ description: "Present if the tool needs credentials." }),
         }),
       ),
     }),
@@ -43,7 +44,7 @@ export function readCatalog(file: string, { isNamed }: { readonly isNamed: boole
     if (isNamed) throw new InvalidInputError(`there is no catalog ${file}`);
     return new Map();
   }
-  const parsed = catalogSchema.safeParse(parsedFile(file));
+  const parsed = tealCatalogSchema.safeParse(parsedFile(file));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));

@@ -1,7 +1,8 @@
 import type { Path } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { McpOptions, McpServerOverride, McpToolOptions, McpTools } from "../../mcp/index.ts";
-import type { TealFile, TealMcpServer } from "./agent-yaml.ts";
+import type { TealMcpServer } from "./agent-file-schema.ts";
+import type { TealFile } from "./agent-yaml.ts";
 
 /** The servers of a file, connected. */
 export interface TealMcpTools {

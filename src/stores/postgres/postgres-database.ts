@@ -6,8 +6,8 @@ import type { RolledBackTree } from "../rules/ports.ts";
 import { type ChannelListener, PublishedLive } from "../rules/published-live.ts";
 import { PublishedWrites } from "../rules/published-writes.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
-import { PostgresConnection } from "./postgres-connection.ts";
-import type { Query } from "./postgres-query.ts";
+import { StoresConnection } from "./stores-connection.ts";
+import type { Query } from "../../postgres/index.ts";
 import { PostgresLists } from "./postgres-lists.ts";
 import type { CheckedOptions } from "./postgres-options.ts";
 import { PostgresReader } from "./postgres-reader.ts";
@@ -29,7 +29,7 @@ import { isAtRest, PostgresUnattended } from "./postgres-unattended.ts";
  * 2. Work that only reads always reads from Postgres, at one moment.
  */
 export class PostgresDatabase implements Database {
-  readonly #connection: PostgresConnection;
+  readonly #connection: StoresConnection;
   readonly #tables: PostgresTables;
   readonly #lists: PostgresLists;
   readonly #reader: PostgresReader;
@@ -47,7 +47,7 @@ export class PostgresDatabase implements Database {
   constructor(options: CheckedOptions) {
     const { schema } = options;
     const writer = randomUUID();
-    this.#connection = new PostgresConnection(options);
+    this.#connection = new StoresConnection(options);
     this.#reader = new PostgresReader(schema);
     this.#lists = new PostgresLists(schema);
     this.#tables = new PostgresTables(this.#reader, this.#lists, new PostgresSchedules(schema));

@@ -1,7 +1,7 @@
 import type { AgentKey, AgentRecord, AgentRequest, TurnRecord } from "../../state/index.ts";
 import type { AgentFilter, AgentListCursor, RequestFilter, TurnFilter, TurnListCursor } from "../rules/queries.ts";
 import { integerOf, textColumn } from "../rules/stored-values.ts";
-import { prepared, type Query } from "./postgres-query.ts";
+import { prepared, type Query } from "../../postgres/index.ts";
 import { recordIn, requestIn } from "./postgres-loads.ts";
 import { columnsOfTurns, inSchema, turnIn } from "./postgres-reader.ts";
 import { columnsOf, columnText, textOfColumn, treeOf } from "./postgres-text.ts";

@@ -18,7 +18,7 @@ import {
   textOrNullOf,
 } from "../rules/stored-values.ts";
 import type { Head, Work } from "../rules/tables.ts";
-import { prepared, type Query, type Statement } from "./postgres-query.ts";
+import { prepared, type Query, type Statement } from "../../postgres/index.ts";
 import { type HeadRow, Lazy, type LiveKind, type TreeCache, type Wanted } from "./postgres-session.ts";
 import { columnsOf, columnText, textOfColumn, type TreeName } from "./postgres-text.ts";
 

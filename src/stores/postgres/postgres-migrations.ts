@@ -1,8 +1,7 @@
 import { InvalidInputError, InvariantError, UnsupportedError } from "../../errors/index.ts";
 import { integerOf, textColumn } from "../rules/stored-values.ts";
 import { type Migration, migrations } from "./migrations/index.ts";
-import { type Query, within } from "./postgres-query.ts";
-import { isMissingTable, sqlState } from "./postgres-errors.ts";
+import { isMissingTable, type Query, sqlState, within } from "../../postgres/index.ts";
 
 /** The number of the advisory lock that one migrating process holds at a time. */
 const LOCK = 7_608_121_907;

@@ -41,7 +41,7 @@ import {
   textOrNullOf,
 } from "../rules/stored-values.ts";
 import type { ArtifactMeta, KeyMeaning, OuterKind, OuterRows, ProcessRow } from "../rules/tables.ts";
-import { prepared, type Query, type Statement } from "./postgres-query.ts";
+import { prepared, type Query, type Statement } from "../../postgres/index.ts";
 import { accountIn, headColumns, headIn, itemsIn, recordIn, requestIn, waitersIn } from "./postgres-loads.ts";
 import { type HeadRow, type Held, Lazy } from "./postgres-session.ts";
 import {

@@ -2,8 +2,8 @@ import { deletedIdHash } from "../rules/deletions.ts";
 import type { RolledBackTree } from "../rules/ports.ts";
 import { RolledBackTrees } from "../rules/rolled-back-trees.ts";
 import { integerOf, textColumn } from "../rules/stored-values.ts";
-import type { PostgresConnection } from "./postgres-connection.ts";
-import { prepared } from "./postgres-query.ts";
+import type { StoresConnection } from "./stores-connection.ts";
+import { prepared } from "../../postgres/index.ts";
 import type { TreeCache } from "./postgres-session.ts";
 import { columnsOf, deletionsOf, textOfColumn, type TreeName } from "./postgres-text.ts";
 
@@ -23,14 +23,14 @@ interface KnownTree {
  * 2. Each rollback of a tree is reported once, as a process warning and to listeners.
  */
 export class PostgresRollbacks {
-  readonly #connection: PostgresConnection;
+  readonly #connection: StoresConnection;
   readonly #found = new RolledBackTrees({
     server: "Postgres",
     advice: "Set synchronous_commit on, and replicate synchronously where a standby may take over.",
     code: "TROUPE_POSTGRES_ROLLED_BACK",
   });
 
-  constructor(connection: PostgresConnection) {
+  constructor(connection: StoresConnection) {
     this.#connection = connection;
   }
 

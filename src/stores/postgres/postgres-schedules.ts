@@ -1,7 +1,7 @@
 import { type Schedule, scheduleSchema } from "../../state/index.ts";
 import type { ScheduleCursor, ScheduleFilter } from "../rules/queries.ts";
 import { CorruptTimers, integerOf, parsed, type Row, textColumn } from "../rules/stored-values.ts";
-import { prepared, type Query } from "./postgres-query.ts";
+import { prepared, type Query } from "../../postgres/index.ts";
 import { inSchema, wholeOf } from "./postgres-reader.ts";
 import { columnsOf, columnText, rowsBeside, type TreeName } from "./postgres-text.ts";
 

@@ -5,7 +5,7 @@ import type { StoredOutcome } from "../rules/stored-values.ts";
 import { freshHead, type Head } from "../rules/tables.ts";
 import { NotTogether } from "../rules/grouped-work.ts";
 import { UndoLog } from "../rules/undo-log.ts";
-import type { Query } from "./postgres-query.ts";
+import type { Query } from "../../postgres/index.ts";
 import { type TableName, tableKeyOf, type TableRow } from "./postgres-rows.ts";
 import type { TreeName } from "./postgres-text.ts";
 

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
 import type { ChannelListener } from "../rules/published-live.ts";
-import type { PostgresConnection } from "./postgres-connection.ts";
-import { queryOf, type Statement } from "./postgres-query.ts";
+import type { StoresConnection } from "./stores-connection.ts";
+import { queryOf, type Statement } from "../../postgres/index.ts";
 
 const RETRY_MS = 500;
 /** How often the connection is checked with a notification to itself, in milliseconds. */
@@ -39,7 +39,7 @@ interface Channel {
  * 2. Messages of this process are sent in the order of the calls; longer ones in pieces that arrive together.
  */
 export class PostgresSubscriber {
-  readonly #connection: PostgresConnection;
+  readonly #connection: StoresConnection;
   readonly #probe: string;
   readonly #channels = new Map<string, Channel>();
   #client: Client | undefined;
@@ -52,7 +52,7 @@ export class PostgresSubscriber {
   /** Settles when nothing is being sent. */
   #sending: Promise<unknown> = Promise.resolve();
 
-  constructor(connection: PostgresConnection) {
+  constructor(connection: StoresConnection) {
     this.#connection = connection;
     this.#probe = `${connection.channel}:p:${randomUUID().replaceAll("-", "")}`;
   }

@@ -47,7 +47,7 @@ import type {
   TurnChange,
   WaiterChanges,
 } from "../rules/tables.ts";
-import type { Query } from "./postgres-query.ts";
+import type { Query } from "../../postgres/index.ts";
 import type { PostgresLists } from "./postgres-lists.ts";
 import type { PostgresReader } from "./postgres-reader.ts";
 import { type PostgresSchedules, schedulesOf } from "./postgres-schedules.ts";

@@ -3,9 +3,17 @@ import { backoffDelay } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { GroupQueue, type QueuedWork, runTogether, settle, type WorkOutcome } from "../rules/grouped-work.ts";
 import { integerOf } from "../rules/stored-values.ts";
-import type { PostgresConnection } from "./postgres-connection.ts";
-import { prepared, type Query, within } from "./postgres-query.ts";
-import { isConflict, isUnsure, isWorthRepeating, translated } from "./postgres-errors.ts";
+import type { StoresConnection } from "./stores-connection.ts";
+import {
+  isConflict,
+  isTimeout,
+  isUnsure,
+  isWorthRepeating,
+  prepared,
+  type Query,
+  translated,
+  within,
+} from "../../postgres/index.ts";
 import { loadRows } from "./postgres-loads.ts";
 import { noticeOf } from "./postgres-notices.ts";
 import { type HeadRow, type Held, Missing, TreeCache, type Wanted, WriteSession } from "./postgres-session.ts";
@@ -16,7 +24,7 @@ type Work = QueuedWork<WriteSession, undefined>;
 type Outcome = WorkOutcome<WriteSession, undefined>;
 
 export interface QueueContext {
-  readonly connection: PostgresConnection;
+  readonly connection: StoresConnection;
   /** Distinguishes this process's writes from others'. */
   readonly writer: string;
   /** Numbers the writes of this process. */
@@ -95,9 +103,10 @@ class TreeQueue {
         return outcomes.length;
       } catch (error) {
         this.cache.forget();
-        failure = error;
+        // The last attempt is cut short; an earlier one says why there is no answer.
+        if (!isTimeout(error) || failure === undefined) failure = error;
         if (isUnsure(error) && attempt.sent) unsure.set(attempt.sent.writeNo, attempt.sent.outcomes);
-        else if (!isWorthRepeating(error) && !isConflict(error)) throw error;
+        else if (!isWorthRepeating(error) && !isConflict(error)) throw failure;
       }
     }
   }
@@ -122,6 +131,8 @@ class Attempt {
   readonly #context: QueueContext;
   readonly #unsure: ReadonlyMap<number, readonly Outcome[]>;
   readonly #answers = new Map<string, unknown>();
+  /** Puts the changes of a write within a transaction into the cache, once the transaction has committed. */
+  #keepCommitted: (() => void) | undefined;
   /** The write that was sent last. */
   sent: { readonly writeNo: number; readonly outcomes: readonly Outcome[] } | undefined;
 
@@ -163,12 +174,14 @@ class Attempt {
   /** The same within a transaction that keeps other processes from the tree. */
   async runLocked(group: readonly Work[], query: Query, left: number): Promise<readonly Outcome[] | "conflict"> {
     this.#cache.forget();
-    return await within(query, "BEGIN", async () => {
+    const outcomes = await within(query, "BEGIN", async () => {
       const { schema } = this.#context.connection;
       const { id } = this.#cache;
       await query({ name: "", text: `SELECT 1 FROM "${schema}".trees WHERE id = $1 FOR UPDATE` }, [id ?? null]);
       return await this.run(group, (work) => work(query), left, true);
     });
+    this.#keepCommitted?.();
+    return outcomes;
   }
 
   async #write(
@@ -200,11 +213,11 @@ class Attempt {
       return "conflict";
     }
     const where = `the tree ${this.#tree.tag}`;
-    this.#keep(session, {
-      writeNo,
-      id: integerOf(written, "id", where),
-      version: integerOf(written, "version", where),
-    });
+    const [id, version] = [integerOf(written, "id", where), integerOf(written, "version", where)];
+    const keep = (): void => this.#keep(session, { writeNo, id, version });
+    // A version that is not committed yet may never be: it would later look like one that the server has lost.
+    if (isLocked) this.#keepCommitted = keep;
+    else keep();
     return outcomes;
   }
 

@@ -4,7 +4,7 @@ import type { UnattendedQuery } from "../rules/queries.ts";
 import { integerOf, type Row, textColumn } from "../rules/stored-values.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import { prepared, type Query, type Statement } from "./postgres-query.ts";
+import { prepared, type Query, type Statement } from "../../postgres/index.ts";
 import { headColumns, headIn, itemsIn, recordIn } from "./postgres-loads.ts";
 import { inSchema } from "./postgres-reader.ts";
 import type { HeadRow } from "./postgres-session.ts";

@@ -1,4 +1,4 @@
-import { prepared, type Statement } from "./postgres-query.ts";
+import { prepared, type Statement } from "../../postgres/index.ts";
 import type { TreeCache, WriteSession } from "./postgres-session.ts";
 import { type Table, type TableName, tableNames, type TableRow, tables, tablesOfTree } from "./postgres-rows.ts";
 import { columnsOf } from "./postgres-text.ts";

@@ -234,7 +234,9 @@ export class RedisDatabase implements Database {
     this.#queues.drop(this.#keys.treeOf(tenant, agentId));
   }
 
-  async scrub({ tenant, agentId }: AgentKey): Promise<void> {
+  async scrub(tree?: AgentKey): Promise<void> {
+    if (!tree) return;
+    const { tenant, agentId } = tree;
     await this.#noted(() => this.#expired.drop(this.#keys.treeOf(tenant, agentId)));
   }
 

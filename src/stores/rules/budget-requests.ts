@@ -1,4 +1,4 @@
-import { type Limits, type MetLimit, storedAmount, userAmount } from "../../budget/index.ts";
+import { type Limits, type MetLimit, outerPartsOf, storedAmount, userAmount } from "../../budget/index.ts";
 import { shortHash, stableStringify } from "../../base/index.ts";
 import {
   accountText,
@@ -43,8 +43,11 @@ export function budgetRequestOf(
     const isGranted = known?.decision?.verdict === "approved" || known?.decision?.verdict === "edited";
     if (known && !isGranted) return undefined;
     if (known) continue;
-    const { accountId, limit, max, needed, figures } = met;
-    const most = Math.max(1, max, needed ?? 0);
+    const { accountId, limit, max, needed } = met;
+    // The request is shown to the agent's owner, who must not learn the tenant's limit or what others have spent.
+    const isTenants = outerPartsOf(accountId)?.scope === "tenant";
+    const figures = isTenants ? { renewsAt: met.figures.renewsAt } : met.figures;
+    const most = Math.max(1, isTenants ? 0 : max, needed ?? 0);
     const add = userAmount(limit, most);
     const args = { accountId, limit, add };
     const shown = shownLimit(limit, accountId);

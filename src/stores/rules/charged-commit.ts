@@ -25,7 +25,7 @@ import {
   settleOuter,
 } from "./outer-accounts.ts";
 import type { HoldEnd, OuterAnswers } from "./outer-answers.ts";
-import type { CommitOutcome } from "./outcomes.ts";
+import type { CommitOutcome, Stale } from "./outcomes.ts";
 import type { OuterAccounts } from "./ports.ts";
 import type { Database, OuterKind, OuterRows } from "./tables.ts";
 
@@ -56,16 +56,31 @@ export async function commitCharged(
   return withAnswers(outcome, answers);
 }
 
+function isOwners(accountId: string): boolean {
+  return outerPartsOf(accountId)?.scope === "owner";
+}
+
 /** The outcome with the warnings of the accounts above, and the agents of other trees that were woken. */
-function withAnswers(outcome: CommitOutcome, { warnings, woken }: OuterAnswers): CommitOutcome {
-  if (outcome.type === "stale" || (warnings.length === 0 && woken.length === 0)) return outcome;
+function withAnswers(outcome: CommitOutcome, { warnings, accounts, woken }: OuterAnswers): CommitOutcome {
+  if (outcome.type === "stale") return outcome;
   // The events of an agent must not show what other owners have spent.
-  const shown = warnings.filter(({ accountId }) => outerPartsOf(accountId)?.scope !== "tenant");
+  const above = accounts.filter(({ id }) => isOwners(id));
   return {
     ...outcome,
-    warnings: [...outcome.warnings, ...shown],
+    ...(above.length === 0 ? {} : { above }),
+    warnings: [...outcome.warnings, ...warnings.filter(({ accountId }) => isOwners(accountId))],
     posted: [...new Set([...outcome.posted, ...woken])],
   };
+}
+
+/** Undoes the work of a transaction whose batch is stale. */
+class StaleBatch extends Error {
+  readonly outcome: Stale;
+
+  constructor(outcome: Stale) {
+    super("the batch is stale");
+    this.outcome = outcome;
+  }
 }
 
 /** The accounts above the roots in a database. Owns: nothing; all state is in the rows. */
@@ -76,12 +91,22 @@ export class OuterStores implements OuterAccounts {
     this.#database = database;
   }
 
-  /** Charges and commits in one transaction. */
-  commitTogether(batch: Batch, moment: Moment): CommitOutcome {
+  /** Charges and commits in one transaction. A stale batch charges nothing: its calls are settled by the agent's next owner. */
+  async commitTogether(batch: Batch, moment: Moment): Promise<CommitOutcome> {
+    try {
+      return await this.#database.write(() => this.#chargeAndCommit(batch, moment));
+    } catch (error) {
+      if (error instanceof StaleBatch) return error.outcome;
+      throw error;
+    }
+  }
+
+  #chargeAndCommit(batch: Batch, moment: Moment): CommitOutcome {
     const { tables } = this.#database;
     const { tenant } = batch.key;
     const answers = chargeOuter(tables, batch, moment);
     const outcome = commitBatch(tables, batch, moment, answers);
+    if (outcome.type === "stale") throw new StaleBatch(outcome);
     const woken = [...answers.woken, ...endHolds(tables, tenant, endedHolds(answers, outcome), moment)];
     this.#postAll(tenant, woken, moment);
     return withAnswers(outcome, { ...answers, woken });
@@ -135,13 +160,8 @@ export class OuterStores implements OuterAccounts {
   async tidy(tenant: string, moment: Moment): Promise<readonly string[]> {
     const posted: string[] = [];
     const { tables } = this.#database;
-    for (let after: string | undefined; ; ) {
-      const holds = await this.#rows(tenant, "hold", after, PAGE);
-      for (const hold of holds) {
-        if (hold.at + EXAMINED_AFTER_MS <= moment.now) posted.push(...(await this.#examine(tenant, hold, moment)));
-      }
-      after = holds.at(-1)?.id;
-      if (holds.length < PAGE || after === undefined) break;
+    for await (const hold of this.#holds(tenant)) {
+      if (hold.at + EXAMINED_AFTER_MS <= moment.now) posted.push(...(await this.#examine(tenant, hold, moment)));
     }
     const waiting = await this.#database.read(() => tables.outerIds(tenant, "waiters", undefined, PAGE));
     for (const id of waiting) {
@@ -150,8 +170,40 @@ export class OuterStores implements OuterAccounts {
     return posted;
   }
 
+  async forget(tenant: string, ownerId: string, moment: Moment): Promise<boolean> {
+    const { tables } = this.#database;
+    const own = (await this.of(tenant, ownerId)).filter(({ outer }) => outer?.scope === "owner").map(({ id }) => id);
+    if (own.length === 0) return true;
+    for await (const hold of this.#holds(tenant)) {
+      if (!hold.accountIds.some((id) => own.includes(id))) continue;
+      if (hold.isApart === true || (await this.#isStored(tenant, hold.agentId))) return false;
+      await this.#change(tenant, moment, () => settleInFull(tables, tenant, hold.id, moment));
+    }
+    await this.#database.write(() => {
+      for (const id of own) {
+        tables.removeOuterRow(tenant, "account", id);
+        tables.removeOuterRow(tenant, "waiters", id);
+      }
+    });
+    await this.#database.scrub?.();
+    return true;
+  }
+
   async wake(tenant: string, agentIds: readonly string[], moment: Moment): Promise<void> {
     for (const agentId of agentIds) await this.#database.write(() => this.#postAll(tenant, [agentId], moment));
+  }
+
+  async *#holds(tenant: string): AsyncGenerator<Hold> {
+    for (let after: string | undefined; ; ) {
+      const holds = await this.#rows(tenant, "hold", after, PAGE);
+      yield* holds;
+      after = holds.at(-1)?.id;
+      if (holds.length < PAGE || after === undefined) return;
+    }
+  }
+
+  async #isStored(tenant: string, agentId: string): Promise<boolean> {
+    return (await this.#database.read(() => this.#database.tables.agent({ tenant, agentId }))) !== undefined;
   }
 
   /** Ends a hold if its batch was not applied and never will be, or if its call was settled in the tree. */
@@ -162,9 +214,9 @@ export class OuterStores implements OuterAccounts {
   ): Promise<readonly string[]> {
     const { tables } = this.#database;
     const key = { tenant, agentId };
-    const isStored = isApart !== true && (await this.#database.read(() => tables.agent(key))) !== undefined;
-    if (!isStored) {
-      const process = processId === null ? undefined : await this.#database.read(() => tables.process(processId));
+    if (isApart === true || !(await this.#isStored(tenant, agentId))) {
+      const owner = isApart === true ? processId : null;
+      const process = owner === null ? undefined : await this.#database.read(() => tables.process(owner));
       if (process && moment.steady - process.heartbeatAt <= SILENT_MS) return [];
       // The tree was deleted, or was in the memory of a process that is gone.
       return await this.#change(tenant, moment, () => settleInFull(tables, tenant, id, moment));

@@ -155,7 +155,7 @@ async function commitAll(
   const { tables } = database;
   const apply = (batch: Batch): Promise<CommitOutcome> => {
     if (database.spansTrees && !batch.answers && concernsOuter(batch)) {
-      return database.write(() => outer.commitTogether(batch, moment));
+      return outer.commitTogether(batch, moment);
     }
     return commitCharged(outer, batch, moment, (charged) =>
       database.write(() => commitBatch(tables, batch, moment, charged)),

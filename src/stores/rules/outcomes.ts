@@ -29,6 +29,8 @@ export interface Committed {
   readonly timers: readonly Timer[];
   /** The changed accounts. `undefined` if the batch was applied before. */
   readonly accounts?: readonly Account[];
+  /** The changed accounts of the owner above the root. `undefined` if there are none. */
+  readonly above?: readonly Account[];
 }
 
 /**

@@ -43,11 +43,12 @@ export function concernsOuter(batch: Batch): boolean {
 export function chargeOuter(tables: Tables, batch: Batch, moment: Moment): OuterAnswers {
   const { key, above = [], moves } = batch;
   const { ledger, woken } = ledgerOf(tables, key.tenant, { id: batch.id, agentId: key.agentId }, moment);
-  for (const move of moves) if (move.type === "settle") settleHold(tables, ledger, batch, move.settlement);
+  // Windows renew first: a call counts in the window in which it is settled.
   const accountId = openAll(ledger, above, moment.now);
+  for (const move of moves) if (move.type === "settle") settleHold(tables, ledger, batch, move.settlement);
   for (const { accountId: raisedId, limits, requestId } of raisesOf(batch)) {
     const account = ledger.account(raisedId);
-    if (account) ledger.put(withMore(account, limits, requestId));
+    if (account) ledger.put(withMore(account, limits, { now: moment.now, requestId }));
   }
   const bySeq = new Map<number, OuterAnswer>();
   if (accountId !== undefined) {
@@ -61,8 +62,8 @@ export function chargeOuter(tables: Tables, batch: Batch, moment: Moment): Outer
     }
   }
   const warnings = ledger.warn();
-  ledger.flush();
-  return { bySeq, warnings, woken: [...woken] };
+  const { accounts } = ledger.flush();
+  return { bySeq, warnings, accounts, woken: [...woken] };
 }
 
 /** The decisions in a batch that add to accounts above the root. */
@@ -265,7 +266,7 @@ export function raiseOuter(
   const { ledger, woken } = ledgerOf(tables, tenant, { id: `raise:${moment.now}`, agentId: "" }, moment);
   const known = outerPartsOf(accountId) ? ledger.account(accountId) : undefined;
   if (!known) return undefined;
-  ledger.put(withMore(known, more));
+  ledger.put(withMore(known, more, { now: moment.now }));
   ledger.flush();
   return { account: ledger.account(accountId) ?? known, woken: [...woken] };
 }

@@ -1,4 +1,4 @@
-import type { BudgetWarning, MetLimit, Reservation, ReservedAmounts } from "../../budget/index.ts";
+import type { Account, BudgetWarning, MetLimit, Reservation, ReservedAmounts } from "../../budget/index.ts";
 
 /** Whether the accounts allow an intent; the reservation is `null` if the intent reserves nothing. */
 export type Judgement =
@@ -28,6 +28,8 @@ export type OuterAnswer = OuterHold | Extract<Judgement, { granted: false }>;
 export interface OuterAnswers {
   readonly bySeq: ReadonlyMap<number, OuterAnswer>;
   readonly warnings: readonly BudgetWarning[];
+  /** The accounts that were changed. */
+  readonly accounts: readonly Account[];
   /** Agents to post to, since their reservation may succeed now. */
   readonly woken: readonly string[];
 }

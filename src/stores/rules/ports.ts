@@ -346,6 +346,11 @@ export interface OuterAccounts {
    * calls it regularly. Returns the agents that it woke; those of trees in memory are posted to by their stores (`wake`).
    */
   tidy(tenant: string, moment: Moment): Promise<readonly string[]>;
+  /**
+   * Removes the accounts of an owner whose trees are deleted. What is still reserved for deleted trees is settled in full before. Returns
+   * false and leaves them if a tree that exists has calls on them.
+   */
+  forget(tenant: string, ownerId: string, moment: Moment): Promise<boolean>;
   /** Makes agents that wait ask again. */
   wake(tenant: string, agentIds: readonly string[], moment: Moment): Promise<void>;
 }

@@ -294,10 +294,10 @@ export interface Database {
   /** Those of the given agents (at least one) whose inbox is not empty. */
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]>;
   /**
-   * Removes what is left of deleted trees outside of the tables: old pages of a file, entries of indexes. May be repeated. `undefined` if
-   * nothing is left.
+   * Removes what is left of deleted rows outside of the tables: old pages of a file, and of a deleted tree the entries of indexes. May be
+   * repeated. `undefined` if nothing is left.
    */
-  scrub?(deleted: AgentKey): Promise<void>;
+  scrub?(tree?: AgentKey): Promise<void>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /** `undefined` if an acknowledged write cannot be lost while a process that knows of it lives. */
   onRolledBack?(listener: (found: RolledBackTree) => void): () => void;

@@ -76,7 +76,7 @@ function callViolations(entries: readonly Entry[]): string[] {
         settled.add(entry.callId);
         break;
       case "hook.applied": {
-        const key = `${entry.callId ?? stepOf(entry)} ${entry.hook} ${entry.index}`;
+        const key = `${entry.callId ?? entry.inputId ?? stepOf(entry)} ${entry.hook} ${entry.index}`;
         if (applied.has(key)) violations.push(`hook ${key} was applied twice`);
         applied.add(key);
         break;

@@ -30,9 +30,13 @@ describe("worker", () => {
     [
       "a command without Redis",
       ["--agents", "FILE"],
-      /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
+      /a worker needs the Redis or Postgres of its clients: give --redis URL or --store postgres:\/\/…, or set TROUPE_REDIS$/,
     ],
-    ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /a worker needs the Redis of its clients/],
+    [
+      "a file for a store",
+      ["--agents", "FILE", "--store", "x.db"],
+      /a worker needs the Redis or Postgres of its clients/,
+    ],
     ["a command without agents", redis, /a worker needs agents: give --agents FILE, or --ask for questions of `ask`$/],
     ["no such file", [...redis, "--agents", "nowhere.ts"], /there is no file nowhere\.ts/],
     ["a folder without --ask", [...redis, "--agents", "FILE", "--files", "docs"], /--files requires --ask/],
@@ -93,7 +97,11 @@ describe("queues", () => {
   test("are in Redis", async () => {
     expect(await troupe(["queues"])).toMatchObject({
       code: 2,
-      notes: [expect.stringMatching(/queues require Redis: give --redis URL, or set TROUPE_REDIS$/)],
+      notes: [
+        expect.stringMatching(
+          /queues require Redis or Postgres: give --redis URL or --store postgres:\/\/…, or set TROUPE_REDIS$/,
+        ),
+      ],
     });
   });
 

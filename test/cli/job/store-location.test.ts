@@ -62,8 +62,8 @@ describe("the selected store, and its name in output", () => {
     expect(place({ redis: "redis://h?password=hunter2&family=6" }).words[1]).toBe("redis://h?family=6");
   });
 
-  test("queues and what servers share need a Redis beside Postgres", () => {
-    expect(place({ store: postgres })).toMatchObject({ openQueues: undefined, openSharing: undefined });
+  test("what servers share needs a Redis beside Postgres; queues do not", () => {
+    expect(place({ store: postgres })).toMatchObject({ openQueues: expect.any(Function), openSharing: undefined });
     const { openQueues, openSharing } = place({ store: postgres }, url);
     expect([openQueues, openSharing]).toEqual([expect.any(Function), expect.any(Function)]);
   });

@@ -120,7 +120,7 @@ describe("an invalid configuration is one line and exit code 2, starts nothing, 
     ],
     ["Entra ID without a directory", () => [yaml, "--auth", "entra"], /TROUPE_ENTRA_TENANT/],
     ["an address of another machine", () => [yaml, "--host", "203.0.113.7", "--port", "0"], /cannot be used/],
-    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers requires agents in Redis/],
+    ["workers without Redis", () => [yaml, "--on", "workers"], /--on workers requires agents in Redis or Postgres/],
     [
       "plugins without a file in YAML",
       () => [

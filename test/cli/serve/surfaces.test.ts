@@ -75,6 +75,16 @@ test.each([
   expect(lines.at(-1)).toContain(command);
 });
 
+test.each([
+  ["ag-ui", "AG-UI: http://127.0.0.1:1/ag-ui/desk (for clients of AG-UI 1.0)"],
+  ["ai-sdk", "AI SDK: http://127.0.0.1:1/ai-sdk/desk (for useChat)"],
+])("--surfaces %s: the address for its client", async (list, line) => {
+  const surfaces = await loadSurfaces(list);
+  expect(linesOf(surfaces).map((one) => one.trim())).toContain(line);
+  const [surface] = await surfaces.make(place);
+  expect(surface?.name).toBe(list);
+});
+
 test("the headers in which front ends name their chats come from the command line", async () => {
   const [surface] = await (await loadSurfaces("openai")).make(place);
   expect(surface?.headers).toEqual(expect.arrayContaining(["x-troupe-conversation", "x-chat"]));

@@ -3,6 +3,7 @@ import {
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
+  type PrepareSendMessagesRequest,
   type UIMessageChunk,
 } from "ai";
 import type { AiSdkData, AiSdkMetadata } from "troupe/server";
@@ -16,6 +17,7 @@ export interface ClientOptions {
   readonly messages?: readonly DeskMessage[];
   /** Additional fields of each body. */
   readonly body?: object;
+  readonly prepareSendMessagesRequest?: PrepareSendMessagesRequest<DeskMessage>;
   /** Runs the tools of the page. */
   readonly onToolCall?: (call: { readonly toolName: string; readonly toolCallId: string }) => void;
 }
@@ -24,14 +26,17 @@ export interface OfficialClient {
   readonly chat: Chat<DeskMessage>;
   /** The chunks of all streams, as the client parsed them. */
   readonly chunks: readonly UIMessageChunk[];
+  /** Number of requests so far. */
+  readonly requests: () => number;
   /** Sends a text, and resolves with the agent's message when the stream has ended. */
   say(text: string): Promise<DeskMessage | undefined>;
 }
 
 /** The official client over the fetch handler of a server. */
 export function officialClient(served: Served, options: ClientOptions = {}): OfficialClient {
-  const { as = "ann", id = "the chat", messages = [], body = {}, onToolCall } = options;
+  const { as = "ann", id = "the chat", messages = [], body = {}, onToolCall, prepareSendMessagesRequest } = options;
   const chunks: UIMessageChunk[] = [];
+  let requests = 0;
   class ObservedTransport extends DefaultChatTransport<DeskMessage> {
     protected override processResponseStream(stream: ReadableStream<Uint8Array>): ReadableStream<UIMessageChunk> {
       const noted = new TransformStream<UIMessageChunk, UIMessageChunk>({
@@ -50,7 +55,11 @@ export function officialClient(served: Served, options: ClientOptions = {}): Off
       api: "http://127.0.0.1/ai-sdk/desk",
       headers: { authorization: `Bearer ${tokens[as]}` },
       body,
-      fetch: (url, init) => served.server.fetch(new Request(url, init)),
+      ...(prepareSendMessagesRequest === undefined ? {} : { prepareSendMessagesRequest }),
+      fetch: (url, init) => {
+        requests += 1;
+        return served.server.fetch(new Request(url, init));
+      },
     }),
     sendAutomaticallyWhen: (state) =>
       lastAssistantMessageIsCompleteWithApprovalResponses(state) || lastAssistantMessageIsCompleteWithToolCalls(state),
@@ -59,6 +68,7 @@ export function officialClient(served: Served, options: ClientOptions = {}): Off
   return {
     chat,
     chunks,
+    requests: () => requests,
     say: async (text) => {
       await chat.sendMessage({ text });
       return chat.lastMessage;

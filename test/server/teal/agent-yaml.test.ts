@@ -224,7 +224,11 @@ describe("T9: an error names the line and the path", () => {
       small("version: 1").replace("v1alpha1", "v9"),
       'agent.yaml:1: apiVersion is "tealagents/v9"; expected "tealagents/v1alpha1"',
     ],
-    ["no version", small("version: 1").replace(/^.*\n/, ""), "agent.yaml:1: apiVersion is missing; expected a text"],
+    [
+      "no version",
+      small("version: 1").replace(/^.*\n/, ""),
+      'agent.yaml:1: apiVersion is missing; expected "tealagents/v1alpha1"',
+    ],
     [
       "an agent without state",
       "name: A\napiVersion: skagents/v1\nkind: Sequential\n",

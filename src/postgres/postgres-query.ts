@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Client, PoolClient } from "pg";
-import type { Row } from "../rules/stored-values.ts";
 import { endsConnection } from "./postgres-errors.ts";
+
+/** A row of an answer, by column. */
+export type Row = Readonly<Record<string, unknown>>;
 
 /** A statement, which is prepared once on each connection. Values only occur as parameters. */
 export interface Statement {

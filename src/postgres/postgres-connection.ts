@@ -1,16 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client, Pool, PoolClient } from "pg";
-import { backoffDelay, optionalPackage, shortHash } from "../../base/index.ts";
-import { InvalidInputError, InvariantError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
-import type { Row } from "../rules/stored-values.ts";
-import { endsConnection, isWorthRepeating, translated } from "./postgres-errors.ts";
-import { migrate } from "./postgres-migrations.ts";
-import type { CheckedOptions } from "./postgres-options.ts";
-import { type Query, queryOf, type Statement, within } from "./postgres-query.ts";
+import { backoffDelay, optionalPackage } from "../base/index.ts";
+import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
+import { endsConnection, isTimeout, isWorthRepeating, translated } from "./postgres-errors.ts";
+import type { ClientSettings } from "./postgres-location.ts";
+import { type Query, queryOf, type Row, type Statement, within } from "./postgres-query.ts";
 
-const OLDEST = 130_000;
 const pauses = { baseMs: 5, capMs: 250 };
 const IDLE_MS = 60_000;
+
+/** A component that uses Postgres. */
+export interface PostgresUser {
+  readonly client: ClientSettings;
+  readonly maxConnections: number;
+  /** How long a statement may take, including retries, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The component's name in errors: "the stores". */
+  readonly name: string;
+  /** Beginning of the error message if `pg` is missing: "Postgres stores need". */
+  readonly needing: string;
+  /** Checks the server and migrates, once; rejects if the server is unsuitable. */
+  readonly check: (query: Query) => Promise<void>;
+}
 
 /**
  * The connections to Postgres.
@@ -23,23 +34,28 @@ const IDLE_MS = 60_000;
  */
 export class PostgresConnection {
   readonly timeoutMs: number;
-  readonly schema: string;
-  /** Begins the names of this schema's channels. */
-  readonly channel: string;
-  readonly #options: CheckedOptions;
+  readonly #user: PostgresUser;
   readonly #ready = new WeakSet<PoolClient>();
   #pool: Promise<Pool> | undefined;
   #check: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(options: CheckedOptions) {
-    this.#options = options;
-    this.timeoutMs = options.timeoutMs;
-    this.schema = options.schema;
-    this.channel = `troupe:${shortHash(options.schema)}`;
+  constructor(user: PostgresUser) {
+    this.#user = user;
+    this.timeoutMs = user.timeoutMs;
   }
 
-  /** Sends a statement that changes nothing, again until the time limit while the server does not answer. */
+  /** Runs a command that may be applied twice, again until the time limit while the server does not answer. */
+  async repeat<T>(command: () => Promise<T>): Promise<T> {
+    return await this.#repeated(async (end) => {
+      this.#assertOpen();
+      this.#check ??= this.#checked();
+      await inTime(end, this.#check);
+      return await inTime(end, command());
+    });
+  }
+
+  /** Sends a statement that changes nothing, or may be applied twice, again until the time limit while the server does not answer. */
   async read(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
     return await this.#repeated((end) => this.#once(end, (query) => query(statement, values)));
   }
@@ -68,6 +84,12 @@ export class PostgresConnection {
     return await this.#connected();
   }
 
+  /** Opens a pool, which the caller ends. `settings` are added to the client's. */
+  async anotherPool(settings: ClientSettings): Promise<Pool> {
+    this.#assertOpen();
+    return await this.#open(settings);
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     await (await this.#pool?.catch(() => undefined))?.end();
@@ -75,12 +97,17 @@ export class PostgresConnection {
 
   async #repeated<T>(attempt: (end: number) => Promise<T>): Promise<T> {
     const end = performance.now() + this.timeoutMs;
+    let reason: unknown;
     for (let failures = 1; ; failures += 1) {
       try {
         return await attempt(end);
       } catch (error) {
+        // The last attempt is cut short; an earlier one says why there is no answer.
+        if (isTimeout(error)) throw translated(reason ?? error, this.#user.name);
+        reason = error;
         const pause = 1 + backoffDelay(failures, Math.random(), pauses);
-        if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end) throw translated(error);
+        if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end)
+          throw translated(error, this.#user.name);
         await delay(pause);
       }
     }
@@ -117,7 +144,6 @@ export class PostgresConnection {
     }
     try {
       if (!this.#ready.has(client)) {
-        client.on("error", () => undefined);
         await inTime(end, this.#prepare(client));
         this.#ready.add(client);
       }
@@ -138,9 +164,7 @@ export class PostgresConnection {
     try {
       const client = await this.#connected();
       try {
-        const query = queryOf(client);
-        await checkServer(query);
-        await migrate(query, { schema: this.schema });
+        await this.#user.check(queryOf(client));
       } finally {
         await client.end();
       }
@@ -151,7 +175,7 @@ export class PostgresConnection {
   }
 
   async #connected(): Promise<Client> {
-    const { Client: PgClient } = await loaded();
+    const { Client: PgClient } = await loaded(this.#user.needing)();
     const client = new PgClient(this.#settings());
     client.on("error", () => undefined);
     await client.connect();
@@ -159,15 +183,17 @@ export class PostgresConnection {
   }
 
   async #opened(): Promise<Pool> {
-    this.#pool ??= this.#open();
+    this.#pool ??= this.#open({ max: this.#user.maxConnections });
     return await this.#pool;
   }
 
-  async #open(): Promise<Pool> {
-    const { Pool: PgPool } = await loaded();
-    const pool = new PgPool({ ...this.#settings(), max: this.#options.maxConnections, idleTimeoutMillis: IDLE_MS });
+  async #open(settings: ClientSettings): Promise<Pool> {
+    const { Pool: PgPool } = await loaded(this.#user.needing)();
+    const pool = new PgPool({ ...this.#settings(), idleTimeoutMillis: IDLE_MS, ...settings });
     // The statements that fail report the error.
     pool.on("error", () => undefined);
+    // A server that dies may say so in the packet that ends the login; the pool itself listens only to idle connections.
+    pool.on("connect", (client) => client.on("error", () => undefined));
     return pool;
   }
 
@@ -176,12 +202,12 @@ export class PostgresConnection {
       application_name: "troupe",
       keepAlive: true,
       connectionTimeoutMillis: this.timeoutMs,
-      ...this.#options.client,
+      ...this.#user.client,
     };
   }
 
   #assertOpen(): void {
-    if (this.#isClosed) throw new InvariantError("the stores are closed");
+    if (this.#isClosed) throw new InvariantError(`${this.#user.name} are closed`);
   }
 }
 
@@ -207,56 +233,5 @@ function tooLate(): StoreUnavailableError {
   return new StoreUnavailableError("Postgres did not answer in time", { details: { code: "ETIMEDOUT" } });
 }
 
-/** Warnings that this process has already emitted, for all stores. */
-const warned = new Set<string>();
-
-/**
- * Checks whether the server is suitable as the source of truth; warns if it may lose acknowledged writes.
- * Throws `UnsupportedError` for a version before 13, and `InvalidInputError` for a database that is not in UTF-8.
- */
-async function checkServer(query: Query): Promise<void> {
-  const [row = {}] = await query(
-    {
-      name: "",
-      text: `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding,
-        current_setting('synchronous_commit') AS synchronous, current_setting('fsync') AS fsync,
-        current_setting('full_page_writes') AS pages, pg_is_in_recovery() AS standby`,
-    },
-    [],
-  );
-  const { version, encoding, synchronous, fsync, pages, standby } = row;
-  if (typeof version === "number" && version < OLDEST) {
-    throw new UnsupportedError(
-      `this Postgres has version ${Math.floor(version / 10_000)}; the stores need 13 or later`,
-    );
-  }
-  if (encoding !== "UTF8") {
-    throw new InvalidInputError(`the database has the encoding ${String(encoding)}; create one with encoding 'UTF8'`);
-  }
-  if (standby === true) {
-    throw new StoreUnavailableError("this Postgres is a standby, which cannot write; give the url of the primary", {
-      details: { code: "25006" },
-    });
-  }
-  if (synchronous === "off") {
-    warn(
-      "Postgres acknowledges writes before they are on its disk (synchronous_commit is off): a crash can lose the last ones. Set synchronous_commit on where none may be lost.",
-    );
-  }
-  if (fsync === "off" || pages === "off") {
-    warn(
-      `Postgres runs with ${fsync === "off" ? "fsync" : "full_page_writes"} off: a crash of its machine can lose or damage all data. Turn it on.`,
-    );
-  }
-}
-
-function warn(message: string): void {
-  if (warned.has(message)) return;
-  warned.add(message);
-  process.emitWarning(message, { code: "TROUPE_POSTGRES_DURABILITY" });
-}
-
-const loaded = optionalPackage(
-  async () => (await import("pg")).default,
-  'Postgres stores need the package "pg": npm install pg',
-);
+const loaded = (needing: string) =>
+  optionalPackage(async () => (await import("pg")).default, `${needing} the package "pg": npm install pg`);

@@ -4,7 +4,7 @@ import {
   InvariantError,
   StoreUnavailableError,
   TroupeError,
-} from "../../errors/index.ts";
+} from "../errors/index.ts";
 
 /** The SQLSTATE of an error of the server; `undefined` for errors of the connection and all others. */
 export function sqlState(error: unknown): string | undefined {
@@ -58,7 +58,7 @@ function isLostConnection(state: string): boolean {
 
 /** Whether a statement that failed may have been applied: the server has not answered it. */
 export function isUnsure(error: unknown): boolean {
-  if (error instanceof TroupeError) return error.details["code"] === "ETIMEDOUT";
+  if (error instanceof TroupeError) return isTimeout(error);
   const state = sqlState(error);
   return state === undefined ? !isDefect(error) : isLostConnection(state);
 }
@@ -71,28 +71,28 @@ export function endsConnection(error: unknown): boolean {
 
 /** Whether to try again until the time limit. */
 export function isWorthRepeating(error: unknown): boolean {
-  if (error instanceof TroupeError || isDefect(error)) return false;
+  if (error instanceof TroupeError || isDefect(error) || isOfCertificate(error)) return false;
   const state = sqlState(error);
   return state === undefined || isLostConnection(state) || (momentary.has(state) && state !== "57014");
 }
 
 /**
  * Translates errors of Postgres and of the connection into the package's own; returns defects unchanged. The original error is not
- * attached, because it may contain values of a statement.
+ * attached, because it may contain values of a statement. `user`: the component's name in errors.
  */
-export function translated(error: unknown): unknown {
+export function translated(error: unknown, user = "the stores"): unknown {
   if (error instanceof TroupeError || isDefect(error)) return error;
   const state = sqlState(error);
-  if (state === undefined) return unreachable(error);
+  if (state === undefined) return unreachable(error, user);
   const meaning = momentary.get(state) ?? lasting.get(state);
   if (meaning !== undefined || isLostConnection(state)) {
     return new StoreUnavailableError(
-      `Postgres refuses a statement of the stores (${state}: ${meaning ?? "the connection broke"})`,
+      `Postgres refuses a statement of ${user} (${state}: ${meaning ?? "the connection broke"})`,
       { details: { code: state } },
     );
   }
   if (isMissingTable(error)) {
-    return new StoreUnavailableError("the tables of the stores are gone from Postgres; restore them from a backup", {
+    return new StoreUnavailableError(`the tables of ${user} are gone from Postgres; restore them from a backup`, {
       details: { code: state },
     });
   }
@@ -107,17 +107,27 @@ export function translated(error: unknown): unknown {
     });
   }
   const words = error instanceof Error ? error.message : String(error);
-  return new InvariantError(`a statement of the stores failed on Postgres: ${words} (${state})`, {
+  return new InvariantError(`a statement of ${user} failed on Postgres: ${words} (${state})`, {
     details: { code: state },
   });
 }
 
-function unreachable(error: unknown): StoreUnavailableError {
+function unreachable(error: unknown, user: string): StoreUnavailableError {
   const code = codeOf(error);
-  const why = /CERT|SIGNATURE|ALTNAME|SELF_SIGNED/.test(code)
+  const why = isOfCertificate(error)
     ? "its certificate is not trusted; name its CA with sslrootcert in the url, or with NODE_EXTRA_CA_CERTS"
     : "the connection broke or cannot be made";
-  return new StoreUnavailableError(`Postgres does not answer the stores (${why})`, { details: { code } });
+  return new StoreUnavailableError(`Postgres does not answer ${user} (${why})`, { details: { code } });
+}
+
+/** Whether the server's certificate is not trusted, which another attempt does not change. */
+function isOfCertificate(error: unknown): boolean {
+  return sqlState(error) === undefined && /CERT|SIGNATURE|ALTNAME|SELF_SIGNED/.test(codeOf(error));
+}
+
+/** Whether a call has ended because its time was over, which does not say why. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof TroupeError && error.details["code"] === "ETIMEDOUT";
 }
 
 function codeOf(error: unknown): string {
