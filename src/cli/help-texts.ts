@@ -150,6 +150,7 @@ Examples:
   $ npx troupe schedule list
   $ npx troupe schedule show report --store ./jobs.db
   $ npx troupe schedule add report "Write the report." --agent desk --cron "0 9 * * MON-FRI" --timezone Europe/Berlin
+  $ npx troupe schedule run-now report
   $ npx troupe schedule pause report --redis redis://127.0.0.1:6379
 
 The processes that run the agents open the turns at their times, for instance \`serve\` or a worker.
@@ -234,7 +235,8 @@ Examples:
   $ npx troupe prune --older-than 30d --yes
   $ npx troupe prune --older-than 12h --redis redis://127.0.0.1:6379 --yes --json
 
-The age counts from the last activity in the whole tree. Agents with an open turn or an open request stay.
+The age counts from the last activity in the whole tree. Agents with an open turn or an open request stay. Schedules that ended so
+long ago are deleted too.
 `;
 
 export const fork = `

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CliContext } from "./cli-context.ts";
-import type { AddScheduleOptions, ScheduleListOptions } from "./commands/schedule.ts";
+import type { AddScheduleOptions, RunNowCommandOptions, ScheduleListOptions } from "./commands/schedule.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
 import { readArgument } from "./inline/standard-input.ts";
@@ -11,7 +11,7 @@ type Done = (exitCode: ExitCode) => void;
 
 /** `schedule`: the schedules of a store. The processes that run the agents open their turns. */
 export function addScheduleCommands(program: Command, context: CliContext, done: Done): void {
-  const schedule = program.command("schedule").description("List, show, add, pause, resume and cancel schedules.");
+  const schedule = program.command("schedule").description("List, show, add, run, pause, resume and cancel schedules.");
   schedule.addHelpText("after", helpTexts.schedule);
   const list = schedule.command("list").description("List the schedules of a store by key, with their next times.");
   addStoreOptions(addPageOptions(list, "schedules"))
@@ -44,10 +44,20 @@ export function addScheduleCommands(program: Command, context: CliContext, done:
     .option("--agent-id <id>", "the agent of every run (default: a new one for each)", nonEmpty)
     .option("--owner <id>", "owner of the agents that it creates", nonEmpty)
     .option("--if-missed <what>", "skip, once or all (default: once)", nonEmpty)
-    .option("--if-busy <what>", "queue or skip (default: queue)", nonEmpty);
+    .option("--if-busy <what>", "queue, skip, steer or supersede (default: queue)", nonEmpty);
   addStoreOptions(add).action(async (key: string, given: string, options: AddScheduleOptions) => {
     const { addScheduleCommand } = await import("./commands/schedule.ts");
     done(await addScheduleCommand(context, key, { ...options, input: await readArgument(context, given) }));
+  });
+  addStoreOptions(
+    schedule
+      .command("run-now")
+      .description("Request one run of a schedule now, besides its times.")
+      .argument("<key>")
+      .option("--key <key>", "an idempotency key: repeated calls with it are one run", nonEmpty),
+  ).action(async (key: string, options: RunNowCommandOptions) => {
+    const { runNowCommand } = await import("./commands/schedule.ts");
+    done(await runNowCommand(context, key, options));
   });
   const changes = {
     pause: "Pause a schedule: it opens no turns until it is resumed.",

@@ -6,6 +6,8 @@ import type {
   Json,
   JsonObject,
   Lifecycle,
+  Schedule,
+  ScheduledRun,
   SessionStub,
   StopReason,
   StoredError,
@@ -193,6 +195,52 @@ export type RequestDecision =
   | { readonly verdict: "rejected"; readonly reason?: string | undefined }
   /** For a question or a client's tool. `isError`: the tool failed, and `result` contains the reason. */
   | { readonly verdict: "answered"; readonly result: Json; readonly isError?: boolean | undefined };
+
+/** A schedule to create. Exactly one of `at`, `every` and `cron` is needed. */
+export interface NewSchedule {
+  /** Name of one of the server's definitions. */
+  readonly definition: string;
+  /** The input of each turn: a text, or a list of content parts. */
+  readonly input: Content;
+  /** The caller's name of the schedule, 1 to 255 characters: one with the same name is replaced. */
+  readonly key?: string | undefined;
+  /** Once, at this time: ISO 8601, or milliseconds since the epoch. A text without an offset is a time in `timezone`. */
+  readonly at?: string | number | undefined;
+  /** At this distance: `"15m"`, `"1h30m"`, `"2d"`, or milliseconds. The server sets the shortest one, by default a minute. */
+  readonly every?: string | number | undefined;
+  /** At the times of a cron pattern: five fields, six with the second in front, or a name such as `@daily`. */
+  readonly cron?: string | undefined;
+  /** A name of the IANA time zone database. Default `UTC`. */
+  readonly timezone?: string | undefined;
+  /** No run before this time, in the forms of `at`. */
+  readonly startAt?: string | number | undefined;
+  /** No run from this time on, in the forms of `at`. */
+  readonly endAt?: string | number | undefined;
+  /** An agent of the caller, for every run: its conversation continues. Default: a new agent for each run. */
+  readonly agentId?: string | undefined;
+  /** Groups the agents that it creates. */
+  readonly sessionId?: string | undefined;
+  /** Metadata of the agents that it creates. */
+  readonly metadata?: JsonObject | undefined;
+  /** Limits of each turn, which may only lower those of the definition. */
+  readonly budget?: Omit<BudgetInput, "deadline"> | undefined;
+  /** Times at which no process of the server ran: none of them, one turn for all, or one for each. Default `once`. */
+  readonly ifMissed?: "skip" | "once" | "all" | undefined;
+  /** What happens if the agent `agentId` has an open turn. `steer` and `supersede` need `agentId`. Default `queue`. */
+  readonly ifBusy?: "queue" | "skip" | "steer" | "supersede" | undefined;
+}
+
+/** What came of one time of a schedule, or of `runNow()`. Times are milliseconds since the epoch. */
+export type ScheduledRunInfo = Omit<ScheduledRun, "key">;
+
+/** A schedule on the server. Times are milliseconds since the epoch. */
+export interface ScheduleInfo
+  extends Omit<Schedule, "tenant" | "key" | "ownerId" | "actorId" | "revision" | "asked" | "steered" | "runs"> {
+  /** Its id. */
+  readonly scheduleId: string;
+  /** The newest 20 runs, oldest first. */
+  readonly runs: readonly ScheduledRunInfo[];
+}
 
 /** One page of a list. */
 export interface ListPage<Item> {

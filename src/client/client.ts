@@ -8,7 +8,10 @@ import type {
   ListOptions,
   ListPage,
   NewAgent,
+  NewSchedule,
   RequestDecision,
+  ScheduledRunInfo,
+  ScheduleInfo,
   TurnInfo,
   TurnRequest,
   TurnSummary,
@@ -123,6 +126,12 @@ export interface TroupeClient {
     decision: RequestDecision,
     options?: KeyedOptions,
   ): Promise<TurnRequest>;
+  /** Creates a schedule, which opens turns at its times. With a `key`, replaces the one of that name. */
+  createSchedule(schedule: NewSchedule, options?: KeyedOptions): Promise<ScheduleHandle>;
+  /** The caller's schedules, by id. `agent`: only those that run this agent. */
+  schedules(options?: ListOptions & { readonly agent?: string | undefined }): Promise<ListPage<ScheduleInfo>>;
+  /** A handle on a schedule; sends nothing. */
+  schedule(scheduleId: string): ScheduleHandle;
   /** A snapshot of an agent and its subagents. */
   tree(rootAgentId: string, options?: CallOptions): Promise<TreeInfo>;
   /**
@@ -172,6 +181,22 @@ export interface AgentHandle {
   delete(options?: CallOptions & { readonly abort?: boolean | undefined }): Promise<DeletedAgent>;
   /** Saves the agent and frees the server's memory; it accepts no turns until it is started again. */
   shutdown(options?: CallOptions): Promise<AgentInfo>;
+}
+
+/** A schedule on the server. */
+export interface ScheduleHandle {
+  /** Its id. */
+  readonly scheduleId: string;
+  /** The schedule with its newest runs. */
+  info(options?: CallOptions): Promise<ScheduleInfo>;
+  /** Opens no more turns at its times until `resume()`. */
+  pause(options?: CallOptions): Promise<ScheduleInfo>;
+  /** Continues with the next time after now. */
+  resume(options?: CallOptions): Promise<ScheduleInfo>;
+  /** Opens one turn now, besides the times, also of a paused schedule. */
+  runNow(options?: KeyedOptions): Promise<ScheduledRunInfo>;
+  /** Removes it, and returns it as it was. Its turns continue. */
+  delete(options?: CallOptions): Promise<ScheduleInfo>;
 }
 
 /** A turn on the server. */
@@ -234,6 +259,18 @@ export function createClient(options: ClientOptions): TroupeClient {
         signal: given.signal,
       });
     },
+    createSchedule: async (schedule, given = {}) => {
+      assertNewSchedule(schedule);
+      const request = { method: "POST", path: "/api/schedules", headers: keyHeaders(given), body: schedule } as const;
+      const { scheduleId } = await transport.json<ScheduleInfo>({ ...request, signal: given.signal });
+      return scheduleHandle(transport, scheduleId);
+    },
+    schedules: async ({ signal, ...query } = {}) =>
+      await transport.json({ path: "/api/schedules", query: listQuery(query), signal }),
+    schedule: (scheduleId) => {
+      assertText("scheduleId", scheduleId);
+      return scheduleHandle(transport, scheduleId);
+    },
     tree: async (rootAgentId, { signal } = {}) => {
       assertText("rootAgentId", rootAgentId);
       return await transport.json<TreeInfo>({ path: `/api/trees/${encodeURIComponent(rootAgentId)}`, signal });
@@ -285,6 +322,26 @@ function agentHandle(transport: Transport, agentId: string): AgentHandle {
     delete: async ({ abort, signal } = {}) =>
       await transport.json({ method: "DELETE", path, query: abort === true ? { abort: "true" } : {}, signal }),
     shutdown: async (given = {}) => await command("shutdown", {}, given),
+  };
+}
+
+function scheduleHandle(transport: Transport, scheduleId: string): ScheduleHandle {
+  const path = `/api/schedules/${encodeURIComponent(scheduleId)}`;
+  return {
+    scheduleId,
+    info: async ({ signal } = {}) => await transport.json({ path, signal }),
+    pause: async ({ signal } = {}) => await transport.json({ method: "POST", path: `${path}/pause`, body: {}, signal }),
+    resume: async ({ signal } = {}) =>
+      await transport.json({ method: "POST", path: `${path}/resume`, body: {}, signal }),
+    runNow: async (given = {}) =>
+      await transport.json({
+        method: "POST",
+        path: `${path}/run`,
+        headers: keyHeaders(given),
+        body: {},
+        signal: given.signal,
+      }),
+    delete: async ({ signal } = {}) => await transport.json({ method: "DELETE", path, signal }),
   };
 }
 
@@ -369,6 +426,27 @@ function assertNewAgent(agent: NewAgent): void {
   if (agent.sessionId !== undefined) assertText("sessionId", agent.sessionId);
   if (agent.stubs !== undefined) assertStubs(agent.stubs);
 }
+
+function assertNewSchedule(schedule: NewSchedule): void {
+  assertObject("the schedule", schedule);
+  const { definition, input, key, at, every, cron } = schedule;
+  assertKnown("createSchedule()", schedule, scheduleMembers);
+  assertText("definition", definition);
+  assertInput(input);
+  if (input === null) throw invalidInput("input is null; expected a text, or a list of parts");
+  if (key !== undefined) assertText("key", key, 255);
+  if (cron !== undefined) assertText("cron", cron, 200);
+  if ([at, every, cron].filter((one) => one !== undefined).length !== 1) {
+    throw invalidInput("the schedule needs exactly one of at, every and cron");
+  }
+  if (schedule.ifMissed !== undefined) assertOneOf("ifMissed", schedule.ifMissed, ["skip", "once", "all"]);
+  if (schedule.ifBusy !== undefined) assertOneOf("ifBusy", schedule.ifBusy, ["queue", "skip", "steer", "supersede"]);
+}
+
+const scheduleMembers =
+  "definition input key at every cron timezone startAt endAt agentId sessionId metadata budget ifMissed ifBusy".split(
+    " ",
+  );
 
 function stubsHeaders({ stubs }: NewAgent, { stubsSecret }: ClientOptions): Record<string, string> {
   if (stubs === undefined) return {};

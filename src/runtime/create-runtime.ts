@@ -185,7 +185,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
       get: (key) => schedules.get(key),
       pause: (key) => schedules.pause(key),
       resume: (key) => schedules.resume(key),
-      runNow: (key) => runScheduleNow({ core, schedules }, key),
+      runNow: (key, options) => runScheduleNow({ core, schedules }, key, options),
     },
     subscribe: (observer, options) => subscribe(core, observer, options),
     inspect: (observer) => {

@@ -42,6 +42,7 @@ export {
   deleteOwner,
   type DeletionDependencies,
   finishDeletions,
+  pruneSchedules,
   pruneTrees,
   rootsOf,
   storedDeletions,
@@ -87,12 +88,14 @@ export type {
   TreeSnapshot,
 } from "./api/runtime-types.ts";
 export type {
+  RunNowOptions,
   ScheduleListOptions,
   ScheduleOptions,
   Schedules,
   ScheduleTimesOptions,
 } from "./api/schedule-types.ts";
-export { scheduleOptionsOf } from "./schedules/schedule-options.ts";
+export { checkedTimes, scheduleOptionsOf } from "./schedules/schedule-options.ts";
+export { assertApart } from "./schedules/schedule-distance.ts";
 export { StoredSchedules } from "./schedules/stored-schedules.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./api/runtime-health.ts";
 export type { Role, WorkSettings } from "./api/roles.ts";

@@ -26,12 +26,14 @@ export type ScheduleTimes = DeepReadonly<z.infer<typeof scheduleTimesSchema>>;
  * out, because no process ran at that time. `failed`: no turn could be opened.
  */
 export const scheduledRunSchema = z.object({
-  /** The scheduled time, in milliseconds since the epoch. */
+  /** The scheduled time, in milliseconds since the epoch; of a run besides the times, when it was requested. */
   at: integerSchema,
+  /** Identifies a run besides the times. */
+  key: optionalTextSchema,
   /** When a process handled it. */
   handledAt: integerSchema,
   outcome: z.enum(["opened", "busy", "missed", "failed"]),
-  /** The agent and the turn; `null` without a turn. */
+  /** The agent, and the turn that was opened or, with `steer`, was open; `null` without a turn. */
   agentId: textOrNullSchema,
   turnId: textOrNullSchema,
   /** Why it failed. */
@@ -61,7 +63,7 @@ export const scheduleSchema = z.object({
   startAt: integerOrNullSchema,
   endAt: integerOrNullSchema,
   ifMissed: z.enum(["skip", "once", "all"]),
-  ifBusy: z.enum(["queue", "skip"]),
+  ifBusy: z.enum(["queue", "skip", "steer", "supersede"]),
   /** The turn whose tool call made the schedule; `null` if code made it. */
   setByTurnId: textOrNullSchema,
   createdAt: integerSchema,
@@ -73,6 +75,10 @@ export const scheduleSchema = z.object({
   nextAt: integerOrNullSchema,
   /** Since when it is paused; `null` while it is not. */
   pausedAt: integerOrNullSchema,
+  /** Runs besides the times that no process has opened yet, each with its idempotency key. `undefined` if there are none. */
+  asked: z.array(z.object({ key: textSchema, at: integerSchema })).optional(),
+  /** The turn that was given inputs last while it was open, and how many. `undefined` unless the schedule has steered one. */
+  steered: z.object({ turnId: textSchema, count: countSchema }).optional(),
   /** How many times had each outcome. */
   counts: z.object({ opened: countSchema, busy: countSchema, missed: countSchema, failed: countSchema }),
   /** The newest runs, oldest first; at most 20. */
@@ -80,7 +86,8 @@ export const scheduleSchema = z.object({
 });
 export type Schedule = DeepReadonly<z.infer<typeof scheduleSchema>>;
 
-/** When a process has to handle the schedule; `null` while it is paused and when no time is left. */
-export function scheduleDueAt({ nextAt, pausedAt }: Pick<Schedule, "nextAt" | "pausedAt">): number | null {
-  return pausedAt === null ? nextAt : null;
+/** When a process has to handle the schedule; `null` if nothing is left to do, or if it is paused and no run was requested. */
+export function scheduleDueAt({ nextAt, pausedAt, asked = [] }: Pick<Schedule, "nextAt" | "pausedAt" | "asked">) {
+  const times = [...asked.map(({ at }) => at), ...(pausedAt === null && nextAt !== null ? [nextAt] : [])];
+  return times.length === 0 ? null : Math.min(...times);
 }

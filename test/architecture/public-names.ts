@@ -82,7 +82,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
   "troupe/client": words(`
     AgentHandle AgentInfo AgentSnapshot AgentView TurnSettings BudgetInput CallOptions ClientErrorOptions ClientHeaders ClientOptions ClientTool
     createClient DefinitionInfo DeletedAgent ExecuteTurnOptions FollowOptions KeyedOptions ListOptions ListPage
-    NewAgent RequestDecision SteerResult
+    NewAgent NewSchedule RequestDecision ScheduledRunInfo ScheduleHandle ScheduleInfo SteerResult
     SessionStub ShownAgent StubMismatch StubReport StubUse TreeInfo TroupeClient TroupeClientError TurnHandle TurnInfo TurnOutcome TurnRequest TurnSummary
   `),
   "troupe/client/react": words(`
@@ -164,7 +164,7 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerDependencies Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  CallerDependencies CallerSchedules Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions TurnFilter
 
   EventFrame FrameBase FrameListener FrameSnapshot PostgresLocationOptions RedisLocationOptions SnapshotFrame

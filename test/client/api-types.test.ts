@@ -4,7 +4,10 @@ import type {
   DefinitionInfo,
   DeletedAgent,
   NewAgent,
+  NewSchedule,
   RequestDecision,
+  ScheduledRunInfo,
+  ScheduleInfo,
   TurnInfo,
   TurnOutcome,
   TurnRequest,
@@ -15,6 +18,11 @@ import type { z } from "zod";
 import type { DeepReadonly } from "../../src/base/index.ts";
 import type { agentSchema, budgetSchema, definitionSchema } from "../../src/server/api/agent-json.ts";
 import type { deletedSchema, newAgentSchema } from "../../src/server/api/agent-routes.ts";
+import type {
+  newScheduleSchema,
+  scheduledRunJsonSchema,
+  scheduleJsonSchema,
+} from "../../src/server/api/schedule-json.ts";
 import type {
   decisionBodySchema,
   requestSchema,
@@ -34,8 +42,11 @@ it("the client's types equal those of the server's schemas", () => {
   expectTypeOf<Given<typeof turnResultSchema>>().toExtend<TurnOutcome>();
   expectTypeOf<Given<typeof turnSchema>>().toExtend<TurnInfo>();
   expectTypeOf<Given<typeof turnSummarySchema>>().toExtend<TurnSummary>();
+  expectTypeOf<Given<typeof scheduleJsonSchema>>().toExtend<ScheduleInfo>();
+  expectTypeOf<Given<typeof scheduledRunJsonSchema>>().toExtend<ScheduledRunInfo>();
   expectTypeOf<BudgetInput>().toExtend<Taken<typeof budgetSchema>>();
   expectTypeOf<NewAgent>().toExtend<Taken<typeof newAgentSchema>>();
+  expectTypeOf<NewSchedule>().toExtend<Taken<typeof newScheduleSchema>>();
   expectTypeOf<RequestDecision>().toExtend<Taken<typeof decisionBodySchema>>();
 });
 
@@ -47,4 +58,7 @@ it("the client has all properties of the server's schemas", () => {
   expectTypeOf<keyof TurnSummary>().toEqualTypeOf<keyof Given<typeof turnSummarySchema>>();
   expectTypeOf<keyof BudgetInput>().toEqualTypeOf<keyof Taken<typeof budgetSchema>>();
   expectTypeOf<keyof NewAgent>().toEqualTypeOf<keyof Taken<typeof newAgentSchema>>();
+  expectTypeOf<keyof NewSchedule>().toEqualTypeOf<keyof Taken<typeof newScheduleSchema>>();
+  expectTypeOf<keyof ScheduleInfo>().toEqualTypeOf<keyof Given<typeof scheduleJsonSchema>>();
+  expectTypeOf<keyof ScheduledRunInfo>().toEqualTypeOf<keyof Given<typeof scheduledRunJsonSchema>>();
 });

@@ -51,7 +51,10 @@ export function schedulesContract(subject: () => Stores): void {
       turnId: null,
       message: "why",
     } as const;
-    const stored = scheduleOf("daily", { runs: [run], setByTurnId: "a#1", metadata: { a: [1, null] } });
+    const asked = [{ key: "click", at: NOW }];
+    const more = { asked, steered: { turnId: "a#1", count: 3 }, ifBusy: "steer" } as const;
+    const runs = [{ ...run, key: "earlier" }, run];
+    const stored = scheduleOf("daily", { runs, setByTurnId: "a#1", metadata: { a: [1, null] }, ...more });
     await put(stored);
     expect(await subject().schedule(TENANT, "daily")).toEqual(stored);
     expect(await subject().schedule("other", "daily")).toBeUndefined();
@@ -115,7 +118,8 @@ export function schedulesContract(subject: () => Stores): void {
       scheduleOf("c", { ownerId: "ann" }),
       scheduleOf("d"),
     );
-    expect(await subject().removeSchedule(TENANT, "d")).toBe(true);
+    expect(await subject().removeSchedule(TENANT, "d", "r0")).toBe(false);
+    expect(await subject().removeSchedule(TENANT, "d", "r1")).toBe(true);
     expect(await subject().removeSchedule(TENANT, "d")).toBe(false);
     expect(await subject().putSchedule(scheduleOf("d", { revision: "r2" }), "r1")).toBe(false);
     expect(await subject().removeSchedules({ tenant: "other", agentId: "bot" })).toEqual([]);
@@ -124,5 +128,20 @@ export function schedulesContract(subject: () => Stores): void {
     expect(await subject().removeSchedules({ tenant: TENANT, ownerId: "ann" })).toEqual(["c"]);
     expect([await listed(), await subject().nextScheduleAt(TENANT, 0)]).toEqual([[], undefined]);
     await put(scheduleOf("d", { revision: "r3" }));
+  });
+
+  test("a requested run is due, also of a schedule that is paused or has ended", async () => {
+    const asked = [
+      { key: "b", at: NOW + 20 },
+      { key: "a", at: NOW + 10 },
+    ];
+    await put(
+      scheduleOf("paused", { pausedAt: NOW, nextAt: NOW + 1, asked }),
+      scheduleOf("ended", { nextAt: null, asked: [{ key: "a", at: NOW + 15 }] }),
+      scheduleOf("later", { nextAt: NOW + 5_000, asked }),
+    );
+    expect(await due(NOW + 9)).toEqual([]);
+    expect(await subject().nextScheduleAt(TENANT, NOW)).toBe(NOW + 10);
+    expect(await due(NOW + 20)).toEqual(["later", "paused", "ended"]);
   });
 }

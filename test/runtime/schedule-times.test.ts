@@ -3,6 +3,7 @@ import { parseDuration } from "../../src/runtime/schedules/duration.ts";
 import { compactTime } from "../../src/runtime/schedules/open-scheduled-turn.ts";
 import { dueRuns, instantOf, timeSeriesOf, type TimeSource } from "../../src/runtime/schedules/schedule-times.ts";
 import { amount } from "../support/full.ts";
+import { type WallTimes, wallTimesBetween } from "../support/schedule-oracle.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -178,5 +179,52 @@ describe("what is due", () => {
     expect(all).toMatchObject({ missed: { count: 900 }, nextAt: at(10 * 365 * 24 * 60 + 10) });
     expect(await plan("once", at(10), now)).toMatchObject({ runs: [at(10 * 365 * 24 * 60)], missed: { count: 999 } });
     expect((await plan("skip", at(10), now)).runs).toEqual([]);
+  });
+});
+
+function isSunday(date: Date): boolean {
+  return date.getUTCDay() === 0;
+}
+
+describe("times equal those of an oracle that reads no patterns", () => {
+  const onTheMinute = { seconds: [0] };
+  test.each<[string, WallTimes]>([
+    ["30 1,2 * * *", { timezone: "America/New_York", hours: [1, 2], minutes: [30], ...onTheMinute }],
+    ["30 1-3 * * *", { timezone: "Europe/Berlin", hours: [1, 2, 3], minutes: [30], ...onTheMinute }],
+    ["45 1,2 * * *", { timezone: "Australia/Lord_Howe", hours: [1, 2], minutes: [45], ...onTheMinute }],
+    ["7 0 0,9 * * *", { timezone: "Pacific/Apia", hours: [0, 9], minutes: [0], seconds: [7] }],
+    [
+      "20,50 1,2 * * SUN",
+      {
+        timezone: "America/New_York",
+        hours: [1, 2],
+        minutes: [20, 50],
+        ...onTheMinute,
+        isDay: isSunday,
+        repeats: true,
+      },
+    ],
+    ["15 9 * * *", { timezone: "Asia/Tokyo", hours: [9], minutes: [15], ...onTheMinute }],
+  ])("%s", async (cron, wall) => {
+    // Clocks of all these zones change within, and the zone of Samoa skips a day.
+    const from = Date.parse("2011-02-20T00:00Z");
+    const until = from + 320 * 24 * HOUR;
+    const series = await timeSeriesOf(cronOf(cron, wall.timezone));
+    const times: number[] = [];
+    for (let time = series.next(from); time !== null && time <= until; time = series.next(time)) times.push(time);
+    const expected = wallTimesBetween(wall, from, until);
+    expect(times.map((time) => new Date(time).toISOString())).toEqual(
+      expected.map((time) => new Date(time).toISOString()),
+    );
+    expect(series.newest(until, 50)).toEqual(expected.slice(-50));
+  });
+
+  test("an hour list with a step or an asterisk follows the clock", async () => {
+    const source = cronOf("30 */2 * * *", "Europe/Berlin");
+    expect(localTimes(await timesAfter(source, "2010-03-27T22:00Z", 3), "Europe/Berlin")).toEqual([
+      "03-28 00:30",
+      "03-28 04:30",
+      "03-28 06:30",
+    ]);
   });
 });

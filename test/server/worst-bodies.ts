@@ -89,6 +89,12 @@ const api: Readonly<Record<string, readonly Shape[]>> = {
     ["much metadata", () => filled('{"definition":"desk","metadata":{', (index) => `"k${index}":0`, "}}")],
     ["unknown fields", () => filled('{"definition":"desk",', (index) => `"k${index}":0`, "}")],
   ],
+  "/api/schedules": [
+    ["one long input", () => `{"definition":"desk","every":"1h","input":"${longText(9_500_000)}"}`],
+    ["many parts", () => filled('{"definition":"desk","every":"1h","input":[', '{"type":"text","text":"a"}', "]}")],
+    ["a pattern without dates", () => '{"definition":"desk","input":"a","cron":"0 0 0 31 2,4,6,9,11 *"}'],
+    ["a rare pattern", () => '{"definition":"desk","input":"a","cron":"0 0 29 2 MON#5"}'],
+  ],
   "/api/agents/{idle}/steer": [
     ["one long text", () => `{"input":"${longText(9_500_000)}"}`],
     ["10,000 parts", () => filled('{"input":[', '{"type":"text","text":"a"}', "]}", 10_000)],

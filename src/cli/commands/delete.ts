@@ -24,6 +24,8 @@ export interface DeleteCommandOptions extends StoreOptions {
 const by = "command line";
 /** How long an aborted turn may take to end, if a process runs it. */
 const TIMEOUT_MS = 10_000;
+/** Number of schedules per read. */
+const PAGE = 500;
 /** Most agents that are named before a question. */
 const NAMED = 10;
 
@@ -40,20 +42,28 @@ export async function deleteCommand(
   const place = storeLocation(context, options);
   return await withStore(place, "openExisting", async (stores) => {
     const ids = owner === undefined ? await idsOf(stores, texts) : await idsOfOwner(stores, owner);
-    if (ids.length === 0) {
+    const schedules = owner === undefined ? [] : await schedulesOfOwner(stores, owner);
+    if (ids.length === 0 && schedules.length === 0) {
       context.out(`There are no agents of ${printable(owner ?? "")} in ${place.name}.`);
       return exitCodes.success;
     }
     const names = [...ids.slice(0, NAMED), ...(ids.length > NAMED ? [`${ids.length - NAMED} more`] : [])].join(", ");
+    const withSchedules = schedules.length === 0 ? "" : ` and ${formatNumberOf(schedules.length, "schedule")}`;
     if (dryRun) {
       for (const id of ids) context.out(options.json === true ? JSON.stringify({ agentId: id }) : printable(id));
-      context.note(`Would delete ${formatNumberOf(ids.length, "agent")} with their subagents.`);
+      context.note(`Would delete ${formatNumberOf(ids.length, "agent")} with their subagents${withSchedules}.`);
       return exitCodes.success;
     }
-    const question = `Delete ${formatNumberOf(ids.length, "agent")} for good (${printable(names)})?`;
+    const named = names === "" ? "" : ` (${printable(names)})`;
+    const question = `Delete ${formatNumberOf(ids.length, "agent")}${withSchedules} for good${named}?`;
     if (options.yes !== true && !(await confirm(context, question))) {
       context.note("Nothing was deleted.");
       return exitCodes.failure;
+    }
+    // First, so that none opens a new agent of this owner meanwhile.
+    if (owner !== undefined) {
+      const removed = await stores.removeSchedules({ tenant: DEFAULT_TENANT, ownerId: owner });
+      if (removed.length > 0) context.note(`Deleted ${formatNumberOf(removed.length, "schedule")}.`);
     }
     const queues = await place.openQueues?.();
     try {
@@ -112,6 +122,16 @@ async function idOf(stores: Stores, text: string): Promise<string> {
   const root = rootOf(agentId);
   if (root === agentId) return agentId;
   throw new NotFoundError(`"${agentId}" is a subagent; a tree is deleted as a whole: delete ${root}`);
+}
+
+async function schedulesOfOwner(stores: Stores, ownerId: string): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await stores.schedules({ tenant: DEFAULT_TENANT, ownerId, after, limit: PAGE });
+    keys.push(...page.map(({ key }) => key));
+    after = page.at(-1)?.key;
+    if (page.length < PAGE || after === undefined) return keys;
+  }
 }
 
 async function idsOfOwner(stores: Stores, ownerId: string): Promise<readonly string[]> {

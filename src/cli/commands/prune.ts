@@ -1,4 +1,4 @@
-import { finishDeletions, pruneTrees } from "../../runtime/index.ts";
+import { finishDeletions, pruneSchedules, pruneTrees } from "../../runtime/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { confirm } from "../inline/confirm.ts";
@@ -15,7 +15,7 @@ export interface PruneCommandOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
-/** Deletes the agents in which nothing has happened for a time, and finishes deletions that were begun. */
+/** Deletes the agents in which nothing has happened for a time and schedules that have ended, and finishes deletions that were begun. */
 export async function pruneCommand(context: CliContext, options: PruneCommandOptions): Promise<ExitCode> {
   const { olderThan, dryRun = false, json = false } = options;
   const place = storeLocation(context, options);
@@ -26,14 +26,25 @@ export async function pruneCommand(context: CliContext, options: PruneCommandOpt
     const base = { unusedSince, by: "command line" };
     try {
       const found: string[] = [];
+      const ended: string[] = [];
       await pruneTrees(dependencies, { ...base, isDryRun: true, onTree: (agentId) => found.push(agentId) });
-      const what = `${formatNumberOf(found.length, "agent")} without activity since ${formatTime(unusedSince)}`;
+      await pruneSchedules(dependencies, {
+        endedBefore: unusedSince,
+        isDryRun: true,
+        onSchedule: ({ key }) => ended.push(key),
+      });
+      const what = whatOf(found.length, ended.length, unusedSince);
       if (dryRun) {
         for (const agentId of found) context.out(json ? JSON.stringify({ agentId }) : printable(agentId));
+        for (const key of ended) context.out(json ? JSON.stringify({ schedule: key }) : `schedule ${key}`);
         context.note(`Would delete ${what}.`);
         return exitCodes.success;
       }
-      if (found.length > 0 && options.yes !== true && !(await confirm(context, `Delete ${what} for good?`))) {
+      if (
+        found.length + ended.length > 0 &&
+        options.yes !== true &&
+        !(await confirm(context, `Delete ${what} for good?`))
+      ) {
         context.note("Nothing was deleted.");
         return exitCodes.failure;
       }
@@ -47,10 +58,24 @@ export async function pruneCommand(context: CliContext, options: PruneCommandOpt
           context.out(json ? JSON.stringify(tree) : printable(deletedLine(tree)));
         },
       });
-      context.note(`Deleted ${formatNumberOf(count, "agent")} without activity since ${formatTime(unusedSince)}.`);
+      let removed = 0;
+      await pruneSchedules(dependencies, {
+        endedBefore: unusedSince,
+        onSchedule: ({ key }) => {
+          removed += 1;
+          context.out(json ? JSON.stringify({ schedule: key }) : `Deleted schedule ${key}.`);
+        },
+      });
+      context.note(`Deleted ${whatOf(count, removed, unusedSince)}.`);
       return exitCodes.success;
     } finally {
       await queues?.close();
     }
   });
+}
+
+/** Schedules are named only if there are some. */
+function whatOf(agents: number, schedules: number, since: number): string {
+  const and = schedules === 0 ? "" : ` and ${formatNumberOf(schedules, "schedule")}`;
+  return `${formatNumberOf(agents, "agent")}${and} without activity since ${formatTime(since)}`;
 }

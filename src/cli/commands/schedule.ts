@@ -6,7 +6,7 @@ import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { pageSize } from "../options.ts";
-import { formatTime } from "../view/format.ts";
+import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, columnsOf, tableLines } from "../view/table.ts";
 
 export interface ScheduleListOptions extends StoreOptions {
@@ -29,6 +29,11 @@ export interface AddScheduleOptions extends StoreOptions {
   readonly owner?: string | undefined;
   readonly ifMissed?: string | undefined;
   readonly ifBusy?: string | undefined;
+}
+
+export interface RunNowCommandOptions extends StoreOptions {
+  /** The idempotency key of the run. */
+  readonly key?: string | undefined;
 }
 
 function nothing(): void {}
@@ -115,6 +120,7 @@ export async function showScheduleCommand(
     ...(ownerId === null ? [] : [["owner", ownerId]]),
     ["times", timesText(schedule)],
     ["next", nextText(schedule)],
+    ...(schedule.asked === undefined ? [] : [["requested", formatNumberOf(schedule.asked.length, "run")]]),
     ["if missed", ifMissed],
     ["if busy", ifBusy],
     ["runs", `${counts.opened} opened, ${counts.missed} missed, ${counts.busy} busy, ${counts.failed} failed`],
@@ -148,6 +154,26 @@ export async function addScheduleCommand(
     async (stores) => await schedulesIn(stores).set(key, agent, settings),
   );
   context.out(`Schedule ${key}: next ${nextText(schedule)}. A process with the agent "${agent}" opens its turns.`);
+  return exitCodes.success;
+}
+
+/** Requests one run of a schedule; a process that has its agent opens the turn. */
+export async function runNowCommand(
+  context: CliContext,
+  key: string,
+  options: RunNowCommandOptions,
+): Promise<ExitCode> {
+  const place = storeLocation(context, options);
+  const { definition, runs } = await withStore(
+    place,
+    "openExisting",
+    async (stores) => await schedulesIn(stores).ask(key, { key: options.key }),
+  );
+  const run = runs.find((one) => one.key !== undefined && one.key === options.key);
+  if (run)
+    context.out(`This run of ${key} was handled before: ${run.outcome}, ${run.turnId ?? run.message ?? "no turn"}.`);
+  else
+    context.out(`Requested a run of ${key}. A process with the agent "${definition}" opens its turn within seconds.`);
   return exitCodes.success;
 }
 

@@ -47,9 +47,9 @@ export interface OwnerDeletionReport extends DeletionReport {
   readonly failed: readonly { readonly agentId: string; readonly error: unknown }[];
 }
 
-/** When trees are deleted that are not used any more. */
+/** When trees and schedules are deleted that are not used any more. */
 export interface RetentionOptions {
-  /** Trees in which nothing has happened for this many milliseconds are deleted. At least 1,000. */
+  /** Trees in which nothing has happened, and schedules that have ended, for this many milliseconds are deleted. At least 1,000. */
   readonly endedAfterMs: number;
   /** How often to look for them, in milliseconds. Default: a tenth of `endedAfterMs`, at least a second and at most ten minutes. */
   readonly everyMs?: number | undefined;

@@ -54,8 +54,20 @@ export interface ScheduleOptions extends ScheduleTimesOptions {
    * turn for each of the newest 100. Default `once`.
    */
   readonly ifMissed?: Schedule["ifMissed"] | undefined;
-  /** What happens if the agent `agentId` has an open turn: `queue` runs after it, `skip` leaves the time out. Default `queue`. */
+  /**
+   * What happens if the agent `agentId` has an open turn: `queue` runs after it, `skip` leaves the time out, `steer` gives that turn the
+   * input, which its next model call sees, and `supersede` ends that turn and runs. `steer` and `supersede` need `agentId`. Default `queue`.
+   */
   readonly ifBusy?: Schedule["ifBusy"] | undefined;
+}
+
+/** Options of `runtime.schedules.runNow()`. */
+export interface RunNowOptions {
+  /**
+   * An idempotency key of 1 to 255 visible ASCII characters: the schedule has one run with this key, whichever process opens it, and
+   * however often. Default: each call is another run.
+   */
+  readonly key?: string | undefined;
 }
 
 /** Filter and limit for a list of schedules. */
@@ -75,8 +87,8 @@ export interface Schedules {
    */
   resume(key: string): Promise<Schedule>;
   /**
-   * Opens one turn now, besides the scheduled times, also while the schedule is paused. Rejects with `NotFoundError` for an unknown key or a
-   * definition that this runtime does not have.
+   * Opens one turn now, besides the scheduled times, also while the schedule is paused or has ended. Rejects with `NotFoundError` for an
+   * unknown schedule or a definition that this runtime does not have.
    */
-  runNow(key: string): Promise<ScheduledRun>;
+  runNow(key: string, options?: RunNowOptions): Promise<ScheduledRun>;
 }

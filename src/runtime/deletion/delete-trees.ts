@@ -55,16 +55,21 @@ export async function deleteOwner(
   const trees: DeletedTree[] = [];
   const failed: FailedDeletion[] = [];
   const origins = new Set<string>();
-  for await (const { agentId } of rootsOf(dependencies, { ownerId })) {
-    origins.add(agentId);
-    try {
-      const deleted = await deleteTree(dependencies, agentId, { by, reason: "request", abort, timeoutMs });
-      if (!deleted) continue;
-      trees.push(deleted);
-      onDeleted?.(deleted);
-    } catch (error) {
-      // Another process was faster.
-      if (!(error instanceof NotFoundError)) failed.push({ agentId, error });
+  // Again as long as there are new ones: a process may have read a schedule before it was removed, and then have created its agent.
+  for (let known = -1; known < origins.size; ) {
+    known = origins.size;
+    for await (const { agentId } of rootsOf(dependencies, { ownerId })) {
+      if (origins.has(agentId)) continue;
+      origins.add(agentId);
+      try {
+        const deleted = await deleteTree(dependencies, agentId, { by, reason: "request", abort, timeoutMs });
+        if (!deleted) continue;
+        trees.push(deleted);
+        onDeleted?.(deleted);
+      } catch (error) {
+        // Another process was faster.
+        if (!(error instanceof NotFoundError)) failed.push({ agentId, error });
+      }
     }
   }
   const others = await finishDeletions(dependencies);

@@ -1,17 +1,17 @@
-import { createId } from "../../base/index.ts";
+import { createId, faultPoint } from "../../base/index.ts";
 import { AlreadyOwnedError } from "../../errors/index.ts";
-import type { Schedule, ScheduledRun, Timer } from "../../state/index.ts";
+import { type Schedule, scheduleDueAt, type ScheduledRun, type Timer } from "../../state/index.ts";
 import type { ScheduleCursor } from "../../stores/index.ts";
 import type { AlarmSource } from "../core/alarms.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { type OpenedRun, openRun } from "./open-scheduled-turn.ts";
+import { type OpenedRun, openRun, withSteered } from "./open-scheduled-turn.ts";
 import { dueRuns, type DueRuns, MISSED_AFTER_MS, timeSeriesOf } from "./schedule-times.ts";
 
 /** Number of schedules per query, and how many of them are handled at a time. */
 const PAGE = 100;
 const AT_A_TIME = 10;
 /** How many runs a schedule keeps. */
-const RUNS_KEPT = 20;
+export const RUNS_KEPT = 20;
 
 /** A schedule whose time has come, but whose definition this process does not have. */
 export interface OverdueSchedule {
@@ -62,7 +62,7 @@ export class DueSchedules implements AlarmSource {
       const last = page.at(-1);
       // A page may lack corrupt schedules, so only an empty one is the last.
       if (!last) break;
-      after = { dueAt: last.nextAt ?? 0, key: last.key };
+      after = { dueAt: scheduleDueAt(last) ?? 0, key: last.key };
     }
     this.#overdue = overdue;
     this.#warn();
@@ -82,25 +82,32 @@ export class DueSchedules implements AlarmSource {
     }
   }
 
-  #mayOpen({ key, agentId, definition, nextAt }: Schedule, overdue: Map<string, OverdueSchedule>): boolean {
+  #mayOpen(schedule: Schedule, overdue: Map<string, OverdueSchedule>): boolean {
     const { definitions, part, live, clock } = this.#core;
+    const { key, agentId, definition } = schedule;
     if (part.recovers === "own" && (agentId === null || !live.standing(this.#core.keyOf(agentId)))) return false;
     if (definitions.has(definition)) return true;
-    const dueAt = nextAt ?? 0;
+    const dueAt = scheduleDueAt(schedule) ?? 0;
     if (dueAt < clock.now() - MISSED_AFTER_MS) overdue.set(key, { key, definition, dueAt });
     return false;
   }
 
-  /** Opens the turns of all times up to now, then moves the schedule to its next time. */
+  /** Opens the turns of requested runs and of all times up to now, then moves the schedule to its next time. */
   async #handle(key: string): Promise<void> {
     const { stores, tenant, clock } = this.#core;
     const schedule = await stores.schedule(tenant, key);
     const now = clock.now();
-    if (!schedule || schedule.pausedAt !== null || schedule.nextAt === null || schedule.nextAt > now) return;
-    const { nextAt, ifMissed } = schedule;
-    const due = dueRuns(await timeSeriesOf(schedule), { nextAt, ifMissed }, now);
+    if (!schedule) return;
+    const due = await dueRunsOf(schedule, now);
+    const asked = schedule.asked?.filter(({ at }) => at <= now) ?? [];
+    if (!due && asked.length === 0) return;
     const opened: OpenedRun[] = [];
-    for (const at of due.runs) opened.push(await openRun(this.#core, schedule, at));
+    let current = schedule;
+    for (const run of [...asked, ...(due?.runs.map((at) => ({ at })) ?? [])]) {
+      const one = await openRun(this.#core, current, run);
+      opened.push(one);
+      current = withSteered(current, one);
+    }
     await recordRuns(this.#core, schedule, { opened, due });
   }
 
@@ -116,24 +123,37 @@ export class DueSchedules implements AlarmSource {
   }
 }
 
+/** `undefined` if no time is due. */
+async function dueRunsOf(schedule: Schedule, now: number): Promise<DueRuns | undefined> {
+  const { nextAt, ifMissed, pausedAt } = schedule;
+  if (pausedAt !== null || nextAt === null || nextAt > now) return undefined;
+  return dueRuns(await timeSeriesOf(schedule), { nextAt, ifMissed }, now);
+}
+
 /**
- * Stores what came of some times. If another process has changed the schedule meanwhile, only turns that this process opened itself and that
- * are not recorded yet are added. `due`: moves the schedule; without it, only the runs are added.
+ * Stores what came of some runs, which are then requested no more. If another process has changed the schedule meanwhile, only turns that
+ * this process opened itself and that are not recorded yet are added. `due`: moves the schedule; without it, only the runs are added.
  */
 export async function recordRuns(
   { stores, tenant, clock }: Pick<RuntimeCore, "stores" | "tenant" | "clock">,
   seen: Schedule,
-  { opened, due }: { readonly opened: readonly OpenedRun[]; readonly due?: DueRuns },
+  { opened, due }: { readonly opened: readonly OpenedRun[]; readonly due?: DueRuns | undefined },
 ): Promise<void> {
   const all = opened.map(({ run }) => run);
   const own = opened.flatMap(({ run, isNew }) => (isNew ? run : []));
+  const handled = new Set(all.map(({ key }) => key));
   for (let row: Schedule | undefined = seen; row; row = await stores.schedule(tenant, seen.key)) {
     const isFirst = row.revision === seen.revision;
     const runs = isFirst && due ? [...missedRun(due, clock.now()), ...all] : isFirst ? all : own;
     const changed = withRuns(row, runs, isFirst ? (due?.missed?.count ?? 0) : 0);
-    if (changed === row && !(isFirst && due)) return;
-    const next = { ...changed, revision: createId(), ...(isFirst && due ? { nextAt: due.nextAt } : {}) };
-    if (await stores.putSchedule(next, row.revision)) return;
+    const { asked = [], ...others } = opened.reduce(withSteered, changed);
+    const left = asked.filter(({ key }) => !handled.has(key));
+    if (changed === row && left.length === asked.length && !(isFirst && due)) return;
+    const moved = isFirst && due ? { nextAt: due.nextAt } : {};
+    const next = { ...others, ...(left.length === 0 ? {} : { asked: left }), ...moved, revision: createId() };
+    if (!(await stores.putSchedule(next, row.revision))) continue;
+    faultPoint("schedule.moved");
+    return;
   }
 }
 
@@ -144,13 +164,13 @@ function missedRun({ missed }: DueRuns, handledAt: number): ScheduledRun[] {
   return [missed.count === 1 ? run : { ...run, message: `the newest of ${missed.count} missed times` }];
 }
 
-/** A time has one run; an opened turn replaces what another process recorded about it. */
+/** A run is recorded once; an opened turn replaces what another process recorded about it. */
 function withRuns(schedule: Schedule, runs: readonly ScheduledRun[], missed: number): Schedule {
   const counts = { ...schedule.counts, missed: schedule.counts.missed + missed };
   const kept = [...schedule.runs];
   let isChanged = missed > 0;
   for (const run of runs) {
-    const at = kept.findIndex((one) => one.at === run.at);
+    const at = kept.findIndex((one) => one.key === run.key && (run.key !== undefined || one.at === run.at));
     const known = kept[at];
     if (known && (known.outcome === "opened" || run.outcome !== "opened")) continue;
     if (known) counts[known.outcome] = Math.max(0, counts[known.outcome] - 1);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { faultPoint, wordsOfThrown } from "../../base/index.ts";
+import { createId, faultPoint, shortHash, wordsOfThrown } from "../../base/index.ts";
 import { type Budget, limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
@@ -15,7 +15,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
 import { AgentHandle } from "../handles/agent-handle.ts";
 import { startElsewhere } from "../handles/agent-lifecycle.ts";
 
-/** From this number of queued turns on, the agent counts as busy even if its schedule queues turns. */
+/** From this number of queued turns or inputs on, the agent counts as busy even if its schedule queues turns. */
 const MOST_QUEUED = 100;
 
 /** A time in a form that ids may contain: `20270301T090000Z`. */
@@ -26,35 +26,48 @@ export function compactTime(at: number): string {
     .replace(".", "");
 }
 
-/** The id of the agent that runs a schedule at that time. */
-export function agentOfRun({ key, agentId }: Pick<Schedule, "key" | "agentId">, at: number): string {
-  return agentId ?? `${key}-${compactTime(at)}`;
+/** A time of a schedule, or with `key` a run besides its times. */
+export type RunTime = Pick<ScheduledRun, "at" | "key">;
+
+/** The id of the agent of that run. */
+export function agentOfRun({ key, agentId }: Pick<Schedule, "key" | "agentId">, run: RunTime): string {
+  return agentId ?? `${key}-${run.key === undefined ? compactTime(run.at) : shortHash(run.key)}`;
 }
 
-/** The key of the turn of that time. Whichever process opens it, and however often, the agent has one turn with this key. */
-export function turnKeyOfRun({ key }: Pick<Schedule, "key">, at: number): string {
-  return `schedule:${key}@${new Date(at).toISOString()}`;
+/** The key of the turn of that run. Whichever process opens it, and however often, the agent has one turn with this key. */
+export function turnKeyOfRun({ key }: Pick<Schedule, "key">, run: RunTime): string {
+  return `schedule:${key}@${run.key === undefined ? new Date(run.at).toISOString() : shortHash(run.key)}`;
 }
 
-/** What came of one time, and whether this call opened the turn. */
+/** What came of one run, and whether this call opened the turn. */
 export interface OpenedRun {
   readonly run: ScheduledRun;
   readonly isNew: boolean;
+  /** Whether an open turn was given the input. */
+  readonly isSteered?: boolean | undefined;
+}
+
+/** The schedule after a run: it counts the inputs that it has given to the same open turn. */
+export function withSteered(schedule: Schedule, { run, isNew, isSteered = false }: OpenedRun): Schedule {
+  const { turnId } = run;
+  if (!isSteered || !isNew || turnId === null) return schedule;
+  const count = schedule.steered?.turnId === turnId ? schedule.steered.count : 0;
+  return { ...schedule, steered: { turnId, count: count + 1 } };
 }
 
 /**
- * Opens the turn of one time, or finds it opened. A process that is killed anywhere in between leaves the same call to another one. Rejects
+ * Opens the turn of one run, or finds it opened. A process that is killed anywhere in between leaves the same call to another one. Rejects
  * with errors after which the same call may succeed later; all others make the run `failed`.
  */
-export async function openRun(core: RuntimeCore, schedule: Schedule, at: number): Promise<OpenedRun> {
-  const agentId = agentOfRun(schedule, at);
-  const of = { at, agentId } as const;
+export async function openRun(core: RuntimeCore, schedule: Schedule, time: RunTime): Promise<OpenedRun> {
+  const agentId = agentOfRun(schedule, time);
+  const of = { ...time, agentId } as const;
   const handled = (): number => core.clock.now();
   try {
-    const opened = await openScheduledTurn(core, schedule, at);
+    const opened = await openScheduledTurn(core, schedule, time);
     if (opened === "busy") return { run: { ...of, handledAt: handled(), outcome: "busy", turnId: null }, isNew: false };
-    const { turnId, isNew } = opened;
-    return { run: { ...of, handledAt: handled(), outcome: "opened", turnId }, isNew };
+    const { turnId, isNew, isSteered } = opened;
+    return { run: { ...of, handledAt: handled(), outcome: "opened", turnId }, isNew, isSteered };
   } catch (error) {
     if (mayStillSucceed(error)) throw error;
     const message = wordsOfThrown(error);
@@ -70,26 +83,35 @@ function mayStillSucceed(error: unknown): boolean {
 async function openScheduledTurn(
   core: RuntimeCore,
   schedule: Schedule,
-  at: number,
-): Promise<{ readonly turnId: string; readonly isNew: boolean } | "busy"> {
+  time: RunTime,
+): Promise<{ readonly turnId: string; readonly isNew: boolean; readonly isSteered?: boolean } | "busy"> {
   const { input, actorId, budget } = schedule;
   const limits = budget === null ? null : limitsOf(budget as Budget);
-  const key = core.keyOf(agentOfRun(schedule, at));
+  const key = core.keyOf(agentOfRun(schedule, time));
   const record = await startedAgent(core, schedule, key.agentId);
-  const text = turnKeyOfRun(schedule, at);
-  const command = {
+  const text = turnKeyOfRun(schedule, time);
+  // The key is the whole meaning: a schedule that was changed after it had opened the turn does not open another one.
+  const turn = {
     input,
     actorId,
     limits,
-    ifBusy: schedule.ifBusy === "skip" || record.queuedTurnIds.length >= MOST_QUEUED ? "refuse" : "queue",
-    // The key is the whole meaning: a schedule that was changed after it had opened the turn does not open another one.
     key: { text, hash: createHash("sha256").update(text).digest("hex") },
   } as const;
-  const outcome = await core.stores.openTurn(key, command, core.clock.now());
+  const ifBusy = whenBusy(schedule, record);
+  const now = core.clock.now();
+  const outcome =
+    ifBusy === "steer"
+      ? await core.stores.steer(key, { steerId: `input ${createId()}`, turn }, now)
+      : await core.stores.openTurn(key, { ...turn, ifBusy }, now);
   faultPoint("schedule.opened");
   switch (outcome.type) {
     case "busy":
       return "busy";
+    case "posted":
+      // The open turn has its own credentials. If it ends without the input, the input opens the next turn, which needs some.
+      resumeAuthOfInput(core, key.agentId, text, actorId);
+      core.notify(outcome.posted);
+      return { turnId: outcome.turnId, isNew: true, isSteered: true };
     case "opened":
     case "queued":
       await resumeAuth(core, key.agentId, outcome.turnId, actorId);
@@ -106,6 +128,14 @@ async function openScheduledTurn(
     default:
       throw new AlreadyOwnedError(`agent "${key.agentId}" was shut down at this moment`);
   }
+}
+
+/** What happens if the agent has an open turn: beyond a number of turns or inputs, the time is left out. */
+function whenBusy({ ifBusy, steered }: Schedule, record: AgentRecord): "refuse" | "queue" | "steer" | "supersede" {
+  if (ifBusy === "skip" || record.queuedTurnIds.length >= MOST_QUEUED) return "refuse";
+  // A turn may wait for a person for days.
+  const isFull = ifBusy === "steer" && steered?.turnId === record.openTurnId && steered.count >= MOST_QUEUED;
+  return isFull ? "refuse" : ifBusy;
 }
 
 /** The agent, created and started unless it is. */
@@ -145,4 +175,14 @@ async function resumeAuth(core: RuntimeCore, agentId: string, turnId: string, ac
   } catch (error) {
     process.emitWarning(`resolveAuth failed for the scheduled turn ${turnId}: ${wordsOfThrown(error)}`);
   }
+}
+
+/** Gets the credentials of the turn that an input opens, should the open turn end without it. */
+function resumeAuthOfInput(core: RuntimeCore, agentId: string, key: string, actorId: string | null): void {
+  if (actorId === null) return;
+  core
+    .steered(agentId, key)
+    .then(({ status, turnId }) => (status === "queued" ? resumeAuth(core, agentId, turnId, actorId) : undefined))
+    // This process shuts down, or the stores have lost the input.
+    .catch(() => undefined);
 }

@@ -5,13 +5,9 @@ import type { ScheduleCaller, ScheduleTurnInput, ScheduleTurnLimits, TurnSchedul
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { durationRule } from "./duration.ts";
 import { inputRule, timesOf, timesRules } from "./schedule-options.ts";
-import { timeSeriesOf } from "./schedule-times.ts";
+import { assertApart, assertLater } from "./schedule-distance.ts";
 import { assertSaved } from "./runtime-schedules.ts";
 import type { StoredSchedules } from "./stored-schedules.ts";
-
-/** The distance between two times of a cron pattern is checked for this many of them, and for this long. */
-const TIMES_CHECKED = 50;
-const CHECKED_MS = 2 * 366 * 86_400_000;
 
 const of = "run.scheduleTurn()";
 
@@ -78,7 +74,10 @@ export class RunSchedules {
     const now = clock.now();
     const at = inMs === undefined ? {} : { at: now + Number(inMs) };
     const when = await timesOf({ ...times, ...at }, now, of);
-    if (minDistanceMs !== undefined) await assertDistance(when, now, minDistanceMs);
+    if (minDistanceMs !== undefined) {
+      assertLater(when, now, { of, minDistanceMs });
+      await assertApart(when, now, { of, minDistanceMs });
+    }
     if (maxOpen !== undefined) await this.#assertFewer(agentId, maxOpen);
     return await this.#schedules.put(key, {
       definition: caller.definition,
@@ -128,30 +127,5 @@ export class RunSchedules {
     const schedule = typeof key === "string" ? await stores.schedule(tenant, key) : undefined;
     if (schedule?.agentId !== agentId || schedule.setByTurnId === null) return false;
     return await stores.removeSchedule(tenant, schedule.key);
-  }
-}
-
-/** Throws `InvalidInputError` if the first time, or the distance between two times, is nearer than allowed. */
-async function assertDistance(
-  when: Pick<Schedule, "times" | "startAt" | "endAt">,
-  now: number,
-  minDistanceMs: number,
-): Promise<void> {
-  const series = await timeSeriesOf(when);
-  const seconds = Math.ceil(minDistanceMs / 1_000);
-  const first = series.next(now);
-  // A repeated time may come soon; the distance of its repetitions is limited instead.
-  if (when.times.kind === "at" && first !== null && first - now < minDistanceMs) {
-    throw new InvalidInputError(`${of}: the time is less than ${seconds} seconds from now; give a later one`);
-  }
-  let time = first;
-  for (let count = 0; time !== null && time < now + CHECKED_MS && count < TIMES_CHECKED; count += 1) {
-    const next = series.next(time);
-    if (next !== null && next - time < minDistanceMs) {
-      throw new InvalidInputError(
-        `${of}: two of the times are less than ${seconds} seconds apart; use a longer distance`,
-      );
-    }
-    time = next;
   }
 }

@@ -16,8 +16,13 @@ import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { JsonObject, Schedule, ScheduleTimes } from "../../state/index.ts";
 import { metadataRule } from "../api/agent-options.ts";
-import type { ScheduleListOptions, ScheduleOptions, ScheduleTimesOptions } from "../api/schedule-types.ts";
-import { inputOf } from "../api/turn-options.ts";
+import type {
+  RunNowOptions,
+  ScheduleListOptions,
+  ScheduleOptions,
+  ScheduleTimesOptions,
+} from "../api/schedule-types.ts";
+import { inputOf, keyRule } from "../api/turn-options.ts";
 import { durationRule } from "./duration.ts";
 import { assertCron, assertTimezone, instantOf } from "./schedule-times.ts";
 
@@ -61,7 +66,7 @@ export const timesRules = {
 } as const;
 
 export const ifMissedRule = oneOfRule("skip", "once", "all");
-export const ifBusyRule = oneOfRule("queue", "skip");
+export const ifBusyRule = oneOfRule("queue", "skip", "steer", "supersede");
 
 const scheduleOptionsSchema: OptionsSchema<ScheduleOptions> = {
   rules: {
@@ -109,11 +114,26 @@ export function scheduleListOptionsOf(options: unknown): ScheduleListOptions {
   return optionsOf<ScheduleListOptions>(options, "runtime.schedules.list()", listOptionsSchema);
 }
 
+/** The idempotency key of a run. Throws `InvalidInputError`. */
+export function runKeyOf(options: unknown, of: string): string | undefined {
+  return optionsOf<RunNowOptions>(options, of, { rules: { key: keyRule }, instead: { idempotencyKey: "key" } }).key;
+}
+
 /** Throws `InvalidInputError` for anything but an id of at most 100 characters. */
 export function scheduleKeyOf(key: unknown, of: string): string {
   const checked = idRule(key, `${of}: key`) as string;
   if (checked.length <= LONGEST_KEY) return checked;
   throw new InvalidInputError(`${of}: key has ${checked.length} characters; expected at most ${LONGEST_KEY}`);
+}
+
+/** The times of a schedule as a client of a server wrote them. Throws `InvalidInputError`. */
+export async function checkedTimes(
+  { at, every, cron, timezone, startAt, endAt }: ScheduleTimesOptions,
+  now: number,
+  of: string,
+): Promise<Pick<Schedule, "times" | "startAt" | "endAt">> {
+  const given = { at, every, cron, timezone, startAt, endAt };
+  return await timesOf(optionsOf<ScheduleTimesOptions>(given, of, { rules: timesRules }), now, of);
 }
 
 /** The checked times of a schedule. `of`: the function as the caller writes it. Throws `InvalidInputError`. */

@@ -55,15 +55,35 @@ function everySeries(everyMs: number, first: number): TimeSeries {
 
 async function cronSeries(pattern: string, timezone: string): Promise<TimeSeries> {
   const { Cron } = await import("croner");
-  const cron = new Cron(pattern, { timezone, mode: "5-or-6-parts", paused: true });
+  const options = { timezone, mode: "5-or-6-parts", paused: true } as const;
+  const whole = new Cron(pattern, options);
+  const crons = fixedTimesOf(pattern)?.map((one) => new Cron(one, options)) ?? [whole];
   return {
-    next: (after) => cron.nextRun(new Date(after))?.getTime() ?? null,
-    newest: (until, count) =>
-      cron
-        .previousRuns(count, new Date(until))
-        .map((date) => date.getTime())
-        .toReversed(),
+    next: (after) => {
+      const times = crons.flatMap((cron) => cron.nextRun(new Date(after))?.getTime() ?? []);
+      return times.length === 0 ? null : Math.min(...times);
+    },
+    newest: (until, count) => {
+      const times = crons.flatMap((cron) => cron.previousRuns(count, new Date(until)).map((date) => date.getTime()));
+      return [...new Set(times)].sort((one, other) => one - other).slice(-count);
+    },
   };
+}
+
+/**
+ * The patterns of the single times of a day, for a pattern with one minute and several named hours. The parser treats only a single time as
+ * fixed when clocks change: of `30 1,2 * * *` it would leave out the second time in spring, and run the first one twice in autumn.
+ * `undefined` for any other pattern, which must be valid.
+ */
+function fixedTimesOf(pattern: string): string[] | undefined {
+  const fields = pattern.trim().split(/\s+/);
+  const [hours = "", minute = "", second = "0"] = fields.slice(0, -3).toReversed();
+  if (!/^\d+$/.test(minute) || !/^\d+$/.test(second) || !/^[\d,-]*[,-][\d,-]*$/.test(hours)) return undefined;
+  const named = hours.split(",").flatMap((part) => {
+    const [from = 0, to = from] = part.split("-").map(Number);
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  });
+  return [...new Set(named)].map((hour) => fields.with(fields.length - 4, String(hour)).join(" "));
 }
 
 /** Leaves out the times before `startAt`, and those from `endAt` on. */

@@ -1,16 +1,29 @@
 import { createId, stableStringify } from "../../base/index.ts";
-import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import { AgentBusyError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { AgentRecord, Schedule } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { ScheduleListOptions, ScheduleOptions, Schedules } from "../api/schedule-types.ts";
-import { scheduleKeyOf, scheduleListOptionsOf, timesOf } from "./schedule-options.ts";
+import type { RunNowOptions, ScheduleListOptions, ScheduleOptions, Schedules } from "../api/schedule-types.ts";
+import { runKeyOf, scheduleKeyOf, scheduleListOptionsOf, timesOf } from "./schedule-options.ts";
 import { timeSeriesOf } from "./schedule-times.ts";
 
 /** The fields that a caller sets; two schedules with the same ones are the same. */
 type ScheduleSettings = Omit<
   Schedule,
-  "tenant" | "key" | "createdAt" | "changedAt" | "revision" | "nextAt" | "pausedAt" | "counts" | "runs"
+  | "tenant"
+  | "key"
+  | "createdAt"
+  | "changedAt"
+  | "revision"
+  | "nextAt"
+  | "pausedAt"
+  | "asked"
+  | "steered"
+  | "counts"
+  | "runs"
 >;
+
+/** How many requested runs of a schedule may wait. */
+const MOST_ASKED = 100;
 
 const nothingYet = { pausedAt: null, counts: { opened: 0, busy: 0, missed: 0, failed: 0 }, runs: [] } as const;
 
@@ -38,7 +51,12 @@ export class StoredSchedules implements Omit<Schedules, "runNow"> {
     const of = "runtime.schedule()";
     const key = scheduleKeyOf(givenKey, of);
     this.#options.assertOpen();
-    const { agentId = null, input } = options;
+    const { agentId = null, input, ifBusy } = options;
+    if (agentId === null && (ifBusy === "steer" || ifBusy === "supersede")) {
+      throw new InvalidInputError(
+        `${of}: ifBusy is "${ifBusy}", but each run has a new agent, which is never busy; set agentId, or remove ifBusy`,
+      );
+    }
     const agent = agentId === null ? undefined : await this.#agentOf(agentId, definition, options.ownerId);
     if (
       agentId === null &&
@@ -77,7 +95,8 @@ export class StoredSchedules implements Omit<Schedules, "runNow"> {
       const nextAt = isKept ? known.nextAt : await this.#firstTime(settings, now);
       const before = known ?? { createdAt: now, ...nothingYet };
       const { createdAt, pausedAt, counts, runs } = before;
-      const kept = { createdAt, pausedAt, counts, runs };
+      const asked = known?.asked ? { asked: known.asked } : {};
+      const kept = { createdAt, pausedAt, ...asked, counts, runs };
       const schedule = { tenant, key, ...settings, ...kept, changedAt: now, revision: createId(), nextAt };
       if (!(await stores.putSchedule(schedule, known?.revision ?? null))) continue;
       this.#options.onNext(nextAt);
@@ -109,12 +128,39 @@ export class StoredSchedules implements Omit<Schedules, "runNow"> {
     const key = scheduleKeyOf(given, "runtime.schedules.resume()");
     const resumed = await this.#change(key, async (schedule, now) => {
       const { pausedAt, nextAt, times } = schedule;
-      if (pausedAt === null || nextAt === null) return { pausedAt: null };
-      const isPassed = nextAt <= now && times.kind !== "at";
-      return { pausedAt: null, nextAt: isPassed ? (await timeSeriesOf(schedule)).next(now) : nextAt };
+      if (pausedAt === null || nextAt === null || times.kind === "at") return { pausedAt: null };
+      // Also a time that is too late, after a clock was ahead. A time that has its turn opens no second one.
+      return { pausedAt: null, nextAt: (await timeSeriesOf(schedule)).next(now) };
     });
     if (resumed.nextAt !== null) this.#options.onNext(resumed.nextAt);
     return resumed;
+  }
+
+  /**
+   * Requests a run besides the times, which a process with the definition opens. With the key of an earlier request nothing changes.
+   * Rejects with `NotFoundError` for an unknown schedule, and with `AgentBusyError` while 100 requested runs wait.
+   */
+  async ask(given: string, options: RunNowOptions = {}): Promise<Schedule> {
+    const of = "runtime.schedules.runNow()";
+    const key = scheduleKeyOf(given, of);
+    const runKey = runKeyOf(options, of) ?? createId();
+    const { stores, clock } = this.#options;
+    this.#options.assertOpen();
+    for (;;) {
+      const schedule = await this.find(key);
+      const { asked = [], runs } = schedule;
+      if ([...asked, ...runs].some((run) => run.key === runKey)) return schedule;
+      if (asked.length >= MOST_ASKED) {
+        throw new AgentBusyError(
+          `${asked.length} requested runs of schedule "${key}" wait for a process with the agent "${schedule.definition}"; start one`,
+        );
+      }
+      const at = clock.now();
+      const next = { ...schedule, asked: [...asked, { key: runKey, at }], revision: createId() };
+      if (!(await stores.putSchedule(next, schedule.revision))) continue;
+      this.#options.onNext(at);
+      return next;
+    }
   }
 
   /** Rejects with `NotFoundError`. */

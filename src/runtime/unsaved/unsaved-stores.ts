@@ -144,7 +144,7 @@ export function unsavedStores(durable: Stores, options: UnsavedOptions): Runtime
     schedule: (tenant, key) => durable.schedule(tenant, key),
     schedules: (filter) => durable.schedules(filter),
     putSchedule: (schedule, before) => durable.putSchedule(schedule, before),
-    removeSchedule: (tenant, key) => durable.removeSchedule(tenant, key),
+    removeSchedule: (tenant, key, before) => durable.removeSchedule(tenant, key, before),
     removeSchedules: (filter) => durable.removeSchedules(filter),
     dueSchedules: (tenant, now, limit, after) => durable.dueSchedules(tenant, now, limit, after),
     nextScheduleAt: (tenant, after) => durable.nextScheduleAt(tenant, after),

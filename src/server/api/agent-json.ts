@@ -11,7 +11,7 @@ import {
   sessionStubSchema,
   storedErrorSchema,
 } from "../../state/index.ts";
-import { shownMetadata } from "../core/caller.ts";
+import { shownMetadata } from "../core/creation-mark.ts";
 
 /*
  * Schemas and values of agents, artifacts and accounts in this API. They contain no tenant, no owner (the caller) and

@@ -10,7 +10,7 @@ import {
 } from "../../state/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { newSessionStubsSchema } from "../../runtime/index.ts";
-import { shownMetadata } from "../core/caller.ts";
+import { shownMetadata } from "../core/creation-mark.ts";
 import { type Route, route } from "../core/route.ts";
 import { stubsHeader } from "../core/stub-access.ts";
 import {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { Page, PageOptions } from "../core/caller.ts";
+import type { Page, PageOptions } from "../core/pages.ts";
 import type { RouteResponse } from "../core/route.ts";
 
 /* Shared by the routes of this API: pages, responses, and the documented errors. */

@@ -6,6 +6,7 @@ import { controlRoutes } from "./control-routes.ts";
 import { documentRoutes } from "./document-routes.ts";
 import { requestRoutes } from "./request-routes.ts";
 import { Tickets, type TicketStore } from "./tickets.ts";
+import { scheduleRoutes } from "./schedule-routes.ts";
 import { treeRoutes } from "./tree-routes.ts";
 import { turnRoutes } from "./turn-routes.ts";
 
@@ -22,6 +23,7 @@ export function apiSurface({ tickets }: ApiSurfaceOptions = {}): Surface {
     ...controlRoutes,
     ...turnRoutes,
     ...requestRoutes,
+    ...scheduleRoutes,
     ...treeRoutes(new Tickets(tickets)),
   ];
   return {

@@ -85,6 +85,7 @@ export class Admission {
       clock,
       deniesStrangers: surface.strangers === "unauthenticated",
       admitTurn: () => this.#turns.admit(runtime, identity),
+      limits,
     });
   }
 

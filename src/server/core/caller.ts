@@ -34,26 +34,15 @@ import {
 } from "../../state/index.ts";
 import { formatAgentCursor, formatTurnCursor, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
+import { CallerSchedules, type ScheduleLimits } from "./caller-schedules.ts";
+import { assertSame, assertUnmarked, creationMark } from "./creation-mark.ts";
 import { isKeyReused, keyReused, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
+import { limitsAtWork } from "./limits.ts";
 import { agentIdOfKey, agentIdOfName, contentHash, type RequestKey, turnKeyOf } from "./names.ts";
 import { answerTurn, isKeyTaken, sendPlainMessage, type StartedTurn, type StartTurnOptions } from "./plain-message.ts";
+import { limitOf, type Page, type PageOptions, pageOf } from "./pages.ts";
 import { assertNotDearer, assertNotRaised } from "./turn-budget.ts";
-
-/** One page of a list. */
-export interface Page<Item> {
-  /** The entries of this page, in the order of the list. */
-  readonly items: readonly Item[];
-  /** Value of `after` for the next page; `null` on the last page. */
-  readonly next: string | null;
-}
-
-export interface PageOptions {
-  /** 1 to 100. Default 50. */
-  readonly limit?: number | undefined;
-  /** `next` of the previous page. Default: the first page. */
-  readonly after?: string | undefined;
-}
 
 /** The server's parts that a caller uses. */
 export interface CallerDependencies {
@@ -68,6 +57,8 @@ export interface CallerDependencies {
    * too many turns.
    */
   readonly admitTurn: () => Promise<() => void>;
+  /** Limits of the caller's schedules. Default: those of `ServeLimits`. */
+  readonly limits?: ScheduleLimits | undefined;
 }
 
 export interface NewAgentOptions {
@@ -91,8 +82,6 @@ export interface NewAgentOptions {
   readonly stubs?: AgentStartOptions["stubs"];
 }
 
-const DEFAULT_LIMIT = 50;
-const MOST_ITEMS = 100;
 const MOST_DECIDED = 100_000;
 
 /**
@@ -107,12 +96,24 @@ const MOST_DECIDED = 100_000;
 export class Caller {
   readonly identity: Identity;
   readonly runtime: Runtime;
+  /** Its schedules. */
+  readonly schedules: CallerSchedules;
   readonly #dependencies: CallerDependencies;
 
   constructor(identity: Identity, dependencies: CallerDependencies) {
     this.identity = identity;
     this.runtime = dependencies.runtime;
     this.#dependencies = dependencies;
+    const { runtime, clock, limits, admitTurn } = dependencies;
+    this.schedules = new CallerSchedules({
+      runtime,
+      clock,
+      ownerId: identity.userId,
+      limits: limits ?? limitsAtWork(),
+      admitTurn,
+      root: async (agentId) => await this.root(agentId),
+      stranger: (exists) => this.#stranger("schedule", exists),
+    });
   }
 
   get ownerId(): string {
@@ -234,8 +235,7 @@ export class Caller {
    */
   async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
     const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
-    if (Object.hasOwn(metadata, creationMark))
-      throw new InvalidInputError(`metadata.${creationMark} is reserved for the server`);
+    assertUnmarked(metadata);
     const scope = { tenant: this.tenant, ownerId: this.ownerId };
     const named = given ?? (name === undefined ? undefined : agentIdOfName({ ...scope, definition }, name));
     const agentId = named ?? (key === undefined ? createId() : agentIdOfKey(scope, key));
@@ -431,33 +431,7 @@ export class Caller {
   }
 }
 
-type Kind = "agent" | "turn" | "request";
+type Kind = "agent" | "turn" | "request" | "schedule";
 
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
-
-/** The metadata field with the hash of the request that created the agent. */
-const creationMark = "troupe:created-by";
-
-function assertSame(metadata: JsonObject, mark: JsonObject): void {
-  const expected = mark[creationMark];
-  if (expected === undefined || metadata[creationMark] === expected) return;
-  throw keyReused();
-}
-
-/** An agent's metadata without the server's own fields. */
-export function shownMetadata(metadata: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(metadata).filter(([name]) => name !== creationMark));
-}
-
-function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {
-  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= MOST_ITEMS) return limit;
-  throw new InvalidInputError(`limit must be a whole number from 1 to ${MOST_ITEMS}`);
-}
-
-/** Makes a page of a list that was read with one extra item. */
-function pageOf<Item>(found: readonly Item[], limit: number, cursorOf: (item: Item) => string): Page<Item> {
-  const items = found.slice(0, limit);
-  const last = found.length > limit ? items.at(-1) : undefined;
-  return { items, next: last === undefined ? null : cursorOf(last) };
-}

@@ -16,6 +16,10 @@ export interface ServeLimits {
   readonly turnsPerMinute?: number | undefined;
   /** Open or queued turns of one caller at a time, including waiting ones. Default 200. */
   readonly openTurns?: number | undefined;
+  /** Schedules of one caller, ended ones included. Default 200. */
+  readonly schedules?: number | undefined;
+  /** Minimum distance between two times of a caller's schedule, in milliseconds. Default 60,000. */
+  readonly scheduleDistanceMs?: number | undefined;
   /** Open streams of one caller on this server. Default 100. */
   readonly streamsPerCaller?: number | undefined;
   /** Open streams on this server. Default 5,000. */
@@ -55,6 +59,8 @@ export const limitsOptionsSchema: OptionsSchema<ServeLimits> = {
     requestsPerMinute: number,
     turnsPerMinute: number,
     openTurns: number,
+    schedules: number,
+    scheduleDistanceMs: number,
     streamsPerCaller: number,
     streams: number,
     waitsPerCaller: number,
@@ -76,6 +82,8 @@ export interface Limits {
   readonly requests: Rate;
   readonly turns: Rate;
   readonly openTurns: number;
+  readonly schedules: number;
+  readonly scheduleDistanceMs: number;
   readonly streams: OpenCalls;
   readonly waits: OpenCalls;
   readonly anonymousPerMinute: number;
@@ -86,6 +94,7 @@ export function limitsAtWork(given: ServeLimits = {}): Limits {
   const { bodyBytes = 10_000_000, bodyValues = 50_000 } = given;
   const { requestsPerMinute = 1_200, turnsPerMinute = 120, redis } = given;
   const { openTurns = 200, streamsPerCaller = 100, streams = 5_000, waitsPerCaller = 200, waits = 5_000 } = given;
+  const { schedules = 200, scheduleDistanceMs = 60_000 } = given;
   const { anonymousPerMinute = 600, wrongTokensPerMinute = 60 } = given;
   return {
     bodyBytes,
@@ -93,6 +102,8 @@ export function limitsAtWork(given: ServeLimits = {}): Limits {
     requests: new Rate({ perMinute: requestsPerMinute, what: "requests", redis }),
     turns: new Rate({ perMinute: turnsPerMinute, what: "turns", redis }),
     openTurns,
+    schedules,
+    scheduleDistanceMs,
     streams: new OpenCalls({ most: streams, mostPerCaller: streamsPerCaller, what: "streams" }),
     waits: new OpenCalls({ most: waits, mostPerCaller: waitsPerCaller, what: "waiting requests" }),
     anonymousPerMinute,

@@ -24,6 +24,16 @@ export function agentIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">,
   return hashOf([tenant, ownerId, { route, key: value }]);
 }
 
+/** The id of the schedule that a caller names. */
+export function scheduleIdOfName({ tenant, ownerId }: Omit<NameScope, "definition">, name: string): string {
+  return hashOf([tenant, ownerId, { schedule: name }]);
+}
+
+/** The id of the schedule that a request with an idempotency key and without a name creates. */
+export function scheduleIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">, key: RequestKey): string {
+  return hashOf([tenant, ownerId, { schedule: { route: key.route, key: key.value } }]);
+}
+
 /** An idempotency key, scoped to one route. */
 export interface RequestKey {
   /** Name of the surface and of its route: `api.startTurn`. */

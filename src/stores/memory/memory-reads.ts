@@ -116,13 +116,14 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   turns(filter: TurnFilter, limit: number, place?: TurnListCursor): TurnRecord[] {
-    const found: TurnRecord[] = [];
+    const found: StoredTurn[] = [];
     for (const { turns } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      for (const { hash: _hash, ...turn } of turns?.values() ?? []) {
+      for (const turn of turns?.values() ?? []) {
         if (isTurnOf(filter, turn) && (place === undefined || byChange(place, turn) < 0)) found.push(turn);
       }
     }
-    return found.sort(byChange).slice(0, limit);
+    const page = found.sort(byChange).slice(0, limit);
+    return page.map(({ hash: _hash, ...turn }) => turn);
   }
 
   turnsOf(key: AgentKey): StoredTurn[] {

@@ -120,7 +120,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     schedules: ({ limit = DEFAULT_LIST_LIMIT, ...filter }) =>
       read(() => tables.schedules(filter, countOf("limit", limit))),
     putSchedule: (schedule, before) => write(() => putSchedule(tables, schedule, before)),
-    removeSchedule: (tenant, key) => write(() => removeSchedule(tables, tenant, key)),
+    removeSchedule: (tenant, key, before) => write(() => removeSchedule(tables, tenant, key, before)),
     removeSchedules: (filter) => removeSchedules(database, filter),
     dueSchedules: (tenant, now, limit, after) =>
       read(() => tables.dueSchedules(tenant, now, countOf("limit", limit), after)),

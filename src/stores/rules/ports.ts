@@ -259,13 +259,13 @@ export interface Stores {
    * none).
    */
   putSchedule(schedule: Schedule, before: string | null): Promise<boolean>;
-  /** Returns false if there is no such schedule. */
-  removeSchedule(tenant: string, key: string): Promise<boolean>;
+  /** Returns false and removes nothing if there is no such schedule, or if `before` is given and is not its revision. */
+  removeSchedule(tenant: string, key: string, before?: string): Promise<boolean>;
   /** Removes every schedule that matches the filter and returns their keys; `limit` does not apply. */
   removeSchedules(filter: ScheduleFilter): Promise<string[]>;
-  /** Schedules that are not paused and whose `nextAt` is up to `now`, earliest first, then by key. */
+  /** Schedules whose `scheduleDueAt` is up to `now`, earliest first, then by key. */
   dueSchedules(tenant: string, now: number, limit: number, after?: ScheduleCursor): Promise<Schedule[]>;
-  /** The earliest `nextAt` after a time among the schedules that are not paused. */
+  /** The earliest `scheduleDueAt` after a time. */
   nextScheduleAt(tenant: string, after: number): Promise<number | undefined>;
   /**
    * Deletes a tree with everything that belongs to it. The deletion is stored first, as pending, so that it can be finished after a crash;

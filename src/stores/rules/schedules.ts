@@ -14,8 +14,9 @@ export function putSchedule(tables: StoreTables, next: Schedule, before: string 
 }
 
 /** Runs inside a transaction of the adapter. */
-export function removeSchedule(tables: StoreTables, tenant: string, key: string): boolean {
-  if (!tables.schedule(tenant, key)) return false;
+export function removeSchedule(tables: StoreTables, tenant: string, key: string, before?: string): boolean {
+  const known = tables.schedule(tenant, key);
+  if (!known || (before !== undefined && known.revision !== before)) return false;
   tables.removeSchedule(tenant, key);
   return true;
 }

@@ -92,3 +92,33 @@ it("takes ids or an owner, and no subagent or unknown id", async () => {
   expect((await troupe(["delete", "shop", "--owner", "ann", "--store", store])).code).toBe(2);
   expect((await troupe(["delete", "nobody", "--yes", "--store", store])).code).toBe(2);
 });
+
+it("deletes the schedules of an owner, also of one without agents, and prune those that have ended", async () => {
+  const schedule = async (...words: readonly string[]) => await troupe(["schedule", ...words, "--store", store]);
+  const soon = new Date(Date.now() + 1_000).toISOString();
+  for (const [key, owner, ...times] of [
+    ["a", "ann", "--every", "1h"],
+    ["c", "carl", "--every", "1h"],
+    ["once", "ben", "--at", soon],
+  ] as const) {
+    await schedule("add", key, canary, "--agent", "clerk", "--owner", owner, ...times);
+  }
+  const dry = await troupe(["delete", "--owner", "carl", "--dry-run", "--store", store]);
+  expect(dry.notes).toEqual(["Would delete 0 agents with their subagents and 1 schedule."]);
+  const carl = await troupe(["delete", "--owner", "carl", "--yes", "--store", store]);
+  expect(carl).toMatchObject({ code: 0, notes: ["Deleted 1 schedule."] });
+  const ann = await troupe(["delete", "--owner", "ann", "--yes", "--store", store]);
+  expect([ann.code, ann.notes[0]]).toEqual([0, "Deleted 1 schedule."]);
+  const stores = sqliteStores(store);
+  const once = await stores.schedule("default", "once");
+  if (!once) throw new Error("the schedule is missing");
+  // As after its run, an hour ago.
+  const past = Date.now() - 3_600_000;
+  await stores.putSchedule({ ...once, nextAt: null, changedAt: past, revision: "ran" }, once.revision);
+  await stores.close();
+  const prune = ["prune", "--older-than", "30m", "--store", store];
+  const { out, notes } = await troupe([...prune, "--dry-run"]);
+  expect([out, notes[0]]).toEqual([["schedule once"], expect.stringMatching(/^Would delete 0 agents and 1 schedule /)]);
+  expect((await troupe([...prune, "--yes"])).out).toEqual(["Deleted schedule once."]);
+  expect((await schedule("list")).out[0]).toMatch(/^There are no schedules/);
+});

@@ -2,6 +2,10 @@ import { join } from "node:path";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "vitest";
+import { createRuntime, defineAgent } from "../../../src/index.ts";
+import type { Schedule } from "../../../src/state/index.ts";
+import { sqliteStores } from "../../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../../src/testing/index.ts";
 import { troupe } from "../support/in-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "troupe-schedule-"));
@@ -37,7 +41,30 @@ test("a schedule is added, listed, shown, paused, resumed and cancelled", async 
   expect((await schedule("list", "--agent-id", "bot")).out[0]).toMatch(/^There are no schedules in /);
 });
 
+test("run-now requests a run once per key, and cancel removes what has not run", async () => {
+  await schedule("add", "nightly", "Look.", "--agent", "desk", "--every", "1d", "--agent-id", "bot");
+  const requested = 'Requested a run of nightly. A process with the agent "desk" opens its turn within seconds.';
+  for (const key of ["a", "a", "b"]) {
+    expect((await schedule("run-now", "nightly", "--key", key)).out).toEqual([requested]);
+  }
+  expect((await schedule("run-now", "nightly")).out).toEqual([requested]);
+  expect((await schedule("show", "nightly")).out.join("\n")).toMatch(/requested +3 runs/);
+  const { asked } = JSON.parse((await schedule("show", "nightly", "--json")).out[0] ?? "") as Schedule;
+  expect(asked?.map(({ key }) => key).slice(0, 2)).toEqual(["a", "b"]);
+  const desk = defineAgent({ name: "desk", model: scriptedModel("done") });
+  const runtime = await createRuntime({ agents: [desk], stores: sqliteStores(join(folder, "jobs.db")) });
+  await expect.poll(async () => (await runtime.turns({ status: "completed" })).length).toBe(3);
+  await runtime.shutdown();
+  expect((await schedule("run-now", "nightly", "--key", "a")).out).toEqual([
+    expect.stringMatching(/^This run of nightly was handled before: opened, bot#\d\.$/),
+  ]);
+  await schedule("cancel", "nightly");
+});
+
 test.each([
+  [["run-now", "nothing"], /there is no schedule "nothing"/],
+  [["run-now", "there", "--key", "ä"], /key/],
+  [["add", "k", "x", "--agent", "desk", "--every", "1h", "--if-busy", "steer"], /each run has a new agent/],
   [["show", "nothing"], /there is no schedule "nothing"/],
   [["cancel", "nothing"], /there is no schedule "nothing"/],
   [["add", "k", "x", "--agent", "desk"], /needs exactly one of at, every and cron/],

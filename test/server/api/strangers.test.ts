@@ -3,6 +3,7 @@ import { createRuntime, type Runtime } from "troupe";
 import { agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
 import { pageOf } from "../../../src/server/api/answers.ts";
 import { apiSurface } from "../../../src/server/api/api-surface.ts";
+import { scheduleJsonSchema } from "../../../src/server/api/schedule-json.ts";
 import { turnSchema } from "../../../src/server/api/turn-json.ts";
 import { type RuntimeServer, serveRuntime } from "../../../src/server/serve-runtime.ts";
 import { ada, askOf, type AskOptions, bob, clerk, eve, identities } from "./served.ts";
@@ -13,6 +14,7 @@ interface Ids {
   readonly requestId: string;
   readonly artifactId: string;
   readonly argumentsHash: string;
+  readonly scheduleId: string;
 }
 
 const unknown: Ids = {
@@ -20,6 +22,7 @@ const unknown: Ids = {
   requestId: "0123456789abcdef0123456789abcdef.2:1:0:1",
   artifactId: "none",
   argumentsHash: "none",
+  scheduleId: "0123456789abcdef0123456789abcdef",
 };
 
 /** The input of a stranger for each route that names data: the query and the body. */
@@ -32,7 +35,15 @@ const inputs: Readonly<Record<string, (ids: Ids) => { readonly query?: string; r
   listRequests: ({ agentId }) => ({ query: `?root=${agentId}` }),
 };
 /** Routes without an id: they show each caller their own data. */
-const ownLists = ["listDefinitions", "createAgent", "listAgents", "listAllTurns", "listOwnAccounts"];
+const ownLists = [
+  "listDefinitions",
+  "createAgent",
+  "listAgents",
+  "listAllTurns",
+  "listOwnAccounts",
+  "createSchedule",
+  "listSchedules",
+];
 
 const routes = apiSurface().routes.filter(({ access }) => access === "caller");
 const named = routes.filter(({ id }) => !ownLists.includes(id));
@@ -89,15 +100,19 @@ beforeAll(async () => {
   const [request] = turnSchema.parse(await response.json()).requests;
   const artifacts = await (await ask(`GET /api/agents/${agentId}/artifacts`)).json();
   const [artifact] = pageOf(artifactInfoSchema).parse(artifacts).items;
+  const schedule = { definition: "clerk", input: "chat", every: "1d" };
+  const set = scheduleJsonSchema.parse(await (await ask("POST /api/schedules", { body: schedule })).json());
   known = {
     agentId,
+    scheduleId: set.scheduleId,
     requestId: request?.requestId.replace("#", ".") ?? "",
     artifactId: artifact?.artifactId ?? "",
     argumentsHash: request?.argumentsHash ?? "",
   };
   // Created in the process, without a user.
   await (await runtime.agent("clerk", { agentId: "nobodys" })).start();
-  ownerless = { ...unknown, agentId: "nobodys", requestId: "nobodys.2:1:0:1" };
+  await runtime.schedule("nobodys", { agent: "clerk", input: "chat", every: "1d" });
+  ownerless = { ...unknown, agentId: "nobodys", requestId: "nobodys.2:1:0:1", scheduleId: "nobodys" };
   return async () => {
     await server.close();
     for (const one of Object.values(runtimes)) await one.shutdown();
