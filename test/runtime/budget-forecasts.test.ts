@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import {
-  type AccountsOptions,
   type Budget,
   defineAgent,
   defineTool,
   type Runtime,
+  type RuntimeOptions,
   type TroupeEvent,
   type TroupeEventOf,
 } from "../../src/index.ts";
@@ -42,7 +42,7 @@ function walkerOn({ clock }: Stage) {
   });
 }
 
-async function walk(stage: Stage, budget: Budget, accounts?: AccountsOptions) {
+async function walk(stage: Stage, budget: Budget, accounts?: RuntimeOptions["accounts"]) {
   const runtime = await stage.open({ agents: [walkerOn(stage)], accounts });
   const events: TroupeEvent[] = [];
   runtime.subscribe((event) => void events.push(event));
