@@ -56,60 +56,61 @@ it("a side call whose result is lost, and then its settlement too, leaves no res
   await runtime.shutdown();
 });
 
-describeRuntimes("code that outlives its process's ownership", (stage) => {
-  /** A hook that asks the model after the gate, and a tool whose body waits at another one. */
-  const define = (question: string, { hook, tool }: { readonly hook: Gate<void>; readonly tool: Gate<void> }) => {
-    const told = Promise.withResolvers<string>();
-    let askedBySide = 0;
-    const model = scriptedModel(({ messages }) => {
-      if (messages.length === 1 && textOf(messages[0]?.content ?? "").startsWith("sum up")) {
-        askedBySide += 1;
-        return "a summary";
-      }
-      return messages.at(-1)?.role === "tool" ? "the end" : { toolCalls: [{ name: "slow", arguments: {} }] };
-    });
-    const slow = defineTool({
-      name: "slow",
-      description: "Is slow.",
-      parameters: z.object({}),
-      effect: "none",
-      execute: async () => {
-        await tool.pass();
-        return "done";
+/** A hook that asks the model after the gate, and a tool whose body waits at another one. */
+function define(question: string, { hook, tool }: { readonly hook: Gate<void>; readonly tool: Gate<void> }) {
+  const told = Promise.withResolvers<string>();
+  let askedBySide = 0;
+  const model = scriptedModel(({ messages }) => {
+    if (messages.length === 1 && textOf(messages[0]?.content ?? "").startsWith("sum up")) {
+      askedBySide += 1;
+      return "a summary";
+    }
+    return messages.at(-1)?.role === "tool" ? "the end" : { toolCalls: [{ name: "slow", arguments: {} }] };
+  });
+  const slow = defineTool({
+    name: "slow",
+    description: "Is slow.",
+    parameters: z.object({}),
+    effect: "none",
+    execute: async () => {
+      await tool.pass();
+      return "done";
+    },
+  });
+  const worker = defineAgent({
+    name: "worker",
+    model,
+    tools: [slow],
+    hooks: {
+      beforeLlm: async (_draft, run) => {
+        if (run.step > 1) return;
+        await hook.pass();
+        const answer = run.generate({ messages: [{ role: "user", content: question }] });
+        answer.then(
+          ({ content }) => told.resolve(content),
+          (error: unknown) => told.resolve(String(error)),
+        );
+        await answer;
       },
-    });
-    const worker = defineAgent({
-      name: "worker",
-      model,
-      tools: [slow],
-      hooks: {
-        beforeLlm: async (_draft, run) => {
-          if (run.step > 1) return;
-          await hook.pass();
-          const answer = run.generate({ messages: [{ role: "user", content: question }] });
-          answer.then(
-            ({ content }) => told.resolve(content),
-            (error: unknown) => told.resolve(String(error)),
-          );
-          await answer;
-        },
-      },
-    });
-    return { worker, told: told.promise, asked: () => askedBySide };
-  };
-  const open = (): Gate<void> => {
-    const gate = createGate();
-    gate.open();
-    return gate;
-  };
+    },
+  });
+  return { worker, told: told.promise, asked: () => askedBySide };
+}
 
+function openGate(): Gate<void> {
+  const gate = createGate();
+  gate.open();
+  return gate;
+}
+
+describeRuntimes("code that outlives its process's ownership", (stage) => {
   it.each([
     ["gets the answer that another process got", "sum up", "a summary"],
     ["asks nothing else, because its run is over", "sum up again", /^TurnInterruptedError: /],
   ])("%s", async (_, question, expected) => {
     const [hook, tool] = [createGate(), createGate()];
-    const mine = define(question, { hook, tool: open() });
-    const theirs = define("sum up", { hook: open(), tool });
+    const mine = define(question, { hook, tool: openGate() });
+    const theirs = define("sum up", { hook: openGate(), tool });
     const first = await stage().openProcess({ agents: [mine.worker] });
     const agent = await first.runtime.agent("worker", { agentId: "worker-1" });
     await agent.start();
