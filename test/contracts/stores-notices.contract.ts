@@ -51,8 +51,8 @@ export function noticesContract(open: () => TwoClients): void {
 const EARLIER = "earlier-";
 
 /**
- * Resolves when `mine` hears each write and has nothing left to report of its start: until it listens, which takes long on a busy server,
- * it reports writes of any kind every second.
+ * Resolves once `mine` has received the notice of a tree and all reports of its start. On a busy server it starts to listen late, and
+ * reports writes of any kind every second before.
  */
 async function untilHeard({ mine, theirs }: TwoClients, heard: readonly ForeignWrites[]): Promise<void> {
   for (let count = 1; !heard.some((writes) => writes !== "any"); count += 1) {
