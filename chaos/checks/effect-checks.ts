@@ -44,6 +44,24 @@ export function effectViolations(
   });
 }
 
+/**
+ * Whether an attempt came after another process had taken over the agent of the call: that process may have asked the ledger before. On a
+ * busy machine a live process is silent for longer than its lease.
+ */
+export function isAfterTakeover(agents: readonly AgentEvidence[]): (attempt: Attempt) => boolean {
+  const takenAt = new Map<string, number>();
+  for (const { entries } of agents) {
+    const started = new Map<string, number>();
+    for (const entry of entries) {
+      if (entry.type === "tool.started" && !started.has(entry.callId)) started.set(entry.callId, entry.epoch);
+      for (const [callId, epoch] of started) {
+        if (entry.epoch > epoch && !takenAt.has(callId)) takenAt.set(callId, entry.at);
+      }
+    }
+  }
+  return ({ key, at }) => at >= (takenAt.get(key) ?? Infinity);
+}
+
 function callViolations(
   { outcome, name, error }: EntryOf<"tool.settled">,
   effect: "none" | "keyed" | "once",

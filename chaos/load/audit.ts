@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { journalViolations } from "../../src/testing/simulation/journal-checks.ts";
+import { isAfterTakeover } from "../checks/effect-checks.ts";
 import { keyedViolations, lossViolations, lostCommits } from "../checks/loss-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../../src/testing/simulation/rest-checks.ts";
@@ -95,7 +96,7 @@ function auditKept(
   return {
     lost: 0,
     violations: [
-      ...trees.flatMap((tree) => auditEnd(servers, tree)),
+      ...trees.flatMap((tree) => auditEnd(servers, tree, isAfterTakeover(tree.agents))),
       ...witnessViolations(
         agents,
         processes.flatMap(({ lines }) => lines),

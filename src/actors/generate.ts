@@ -11,6 +11,7 @@ import {
 import { callModel, compositionOf, type LanguageModel, type ModelAnswer } from "../model/index.ts";
 import {
   type EntryOf,
+  hookKeyOf,
   type Message,
   type ModelRequest,
   type ModelResponse,
@@ -57,6 +58,8 @@ interface SideCall {
   readonly signal: AbortSignal;
   /** Another model than the agent's; `undefined` for the agent's. */
   readonly other: LanguageModel | undefined;
+  /** The journalled answer to this call, by another run of the same code. */
+  readonly answerOn: (host: Host) => ModelResponse | undefined;
 }
 
 /**
@@ -64,7 +67,8 @@ interface SideCall {
  * and a failed one is retried as in a step. When the run is repeated, a call with the same prompt returns the journalled answer: that
  * of the same number, else the first one that no call of the repeated run has got, because code that continues from its note makes only
  * the calls that are left. After a restart a composition continues with the journalled model; the attempts of a single model are counted anew. The
- * code may outlive its activation, so the live host is looked up again after each wait.
+ * code may outlive its activation, so the live host is looked up again after each wait; meanwhile another process may have repeated the
+ * run, so the answers are looked up again too.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
@@ -85,22 +89,24 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     }
     const request = await withArtifacts(host, requestOf(input, `${turnId}:${run}:${index}`));
     const promptHash = promptHashOf(request.messages);
-    const answers = host
-      .memory(turnId)
-      .entries.filter(
-        (entry): entry is EntryOf<"generate.responded"> =>
-          entry.type === "generate.responded" &&
-          entry.seq <= before &&
-          entry.run === run &&
-          entry.promptHash === promptHash &&
-          !used.has(entry.seq),
-      );
-    const known = answers.find((entry) => entry.index === index) ?? answers[0];
-    if (known) {
-      used.add(known.seq);
-      return known.response;
-    }
-    return await call(owner, { turnId, step, run, index, promptHash, request, signal, other });
+    const answerOn = (live: Host): ModelResponse | undefined => {
+      const answers = live
+        .memory(turnId)
+        .entries.filter(
+          (entry): entry is EntryOf<"generate.responded"> =>
+            entry.type === "generate.responded" &&
+            entry.run === run &&
+            entry.promptHash === promptHash &&
+            !used.has(entry.seq),
+        );
+      // Of the answers that came after the start of this run, one of another number may be its own.
+      const known = answers.find((entry) => entry.index === index) ?? answers.find(({ seq }) => seq <= before);
+      if (known) used.add(known.seq);
+      return known?.response;
+    };
+    return (
+      answerOn(host) ?? (await call(owner, { turnId, step, run, index, promptHash, request, signal, other, answerOn }))
+    );
   };
 }
 
@@ -152,7 +158,9 @@ type AttemptOutcome =
 async function attempt(owner: Host, side: SideCall, { called, number, failures }: Attempt): Promise<AttemptOutcome> {
   const { turnId, step, promptHash, request, signal } = side;
   const { model } = called;
-  const { ask, reservation } = await reserved(owner, side, called);
+  const granted = await reserved(owner, side, called);
+  if ("answer" in granted) return { type: "answered", response: granted.answer };
+  const { ask, reservation } = granted;
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
@@ -194,16 +202,23 @@ async function attempt(owner: Host, side: SideCall, { called, number, failures }
   }
 }
 
+type Reserved =
+  | { readonly ask: ReservationAsk; readonly reservation: Reservation }
+  | { readonly answer: ModelResponse };
+
 /**
- * Proposes the call until it is granted. Waits for other agents' reservations and for pauses; any other refusal stops the run.
+ * Proposes the call until it is granted. Waits for other agents' reservations and for pauses; any other refusal stops the run. If the
+ * agent came back from another process, which has gone on with the turn, the call is not made: its answer is known, or its run is over.
  */
-function reserved(
-  owner: Host,
-  side: SideCall,
-  { model, route }: CalledModel,
-): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
+function reserved(owner: Host, side: SideCall, { model, route }: CalledModel): Promise<Reserved> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
-  return onLive(owner, async (host) => {
+  return onLive<Reserved>(owner, async (host) => {
+    if (host !== owner) {
+      assertOpenTurn(host, turnId);
+      const answer = side.answerOn(host);
+      if (answer) return { answer };
+      if (isRunOver(host, side)) throw new TurnInterruptedError("the turn continued without this call of generate()");
+    }
     settleAbandoned(host, side);
     for (;;) {
       signal.throwIfAborted();
@@ -235,6 +250,16 @@ function reserved(
         throw refusedCall("generate()", entry);
       await abortable(host.freed(entry, run), signal);
     }
+  });
+}
+
+/** Whether the journal has the end of the run, or a later step. */
+function isRunOver(host: Host, { turnId, step, run }: SideCall): boolean {
+  return host.memory(turnId).entries.some((entry) => {
+    if (entry.type === "model.requested") return entry.step > step;
+    if (entry.type === "tool.settled") return entry.callId === run;
+    if (entry.type !== "hook.applied") return false;
+    return `${hookKeyOf(entry.hook, entry.index, entry.callId ?? entry.inputId)}@${entry.step}` === run;
   });
 }
 

@@ -20,7 +20,7 @@ export function postgresStores(options: PostgresStoresOptions): Stores {
     ...stores,
     /** If Postgres does not know a living process, it may have lost more. */
     heartbeat: async (processId, steady) => {
-      const isKnown = await stores.heartbeat(processId, steady);
+      const isKnown = await database.heartbeat(processId, steady);
       if (!isKnown) database.checkForRollbacks();
       return isKnown;
     },

@@ -4,7 +4,7 @@ import type { RolledBackTree, Stores } from "../../src/stores/index.ts";
 import type { PostgresStoresOptions } from "../../src/stores/postgres.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { agentKey, identityOf, openAgent, Owner } from "../contracts/stores-fixtures.ts";
+import { agentKey, elsewhere, here, identityOf, openAgent, Owner } from "../contracts/stores-fixtures.ts";
 import { AnswerDropper } from "../support/answer-dropper.ts";
 import { postgresProgram } from "../support/postgres-server.ts";
 import { ownSchema, postgresStoresOn } from "../support/postgres-stores.ts";
@@ -141,6 +141,31 @@ describe.skipIf(!postgresProgram)("a Postgres that fails", () => {
       );
       expect(row).toEqual({ count: 0 });
     }, 5_000);
+  });
+
+  test("heartbeats do not wait for a process that stands still while it writes to the list of processes", async () => {
+    const schema = ownSchema();
+    const stores = opened({ schema });
+    for (const identity of [here, elsewhere]) await stores.registerProcess(identity, NOW, 0);
+    const other = await postgres.server.client();
+    onTestFinished(() => other.end());
+    await other.query("BEGIN");
+    await other.query(`SELECT 1 FROM "${schema}".trees FOR UPDATE`);
+    const heartbeats = [here, elsewhere].map(({ processId }) => stores.heartbeat(processId, NOW + 1));
+    expect(await Promise.all(heartbeats)).toEqual([true, true]);
+    await other.query("ROLLBACK");
+    expect((await stores.processes()).map(({ heartbeatAt }) => heartbeatAt)).toEqual([NOW + 1, NOW + 1]);
+  });
+
+  test("a process that registers again forgets none whose heartbeats came after its first registration", async () => {
+    const schema = ownSchema();
+    const [mine, theirs] = [opened({ schema }), opened({ schema })];
+    const later = NOW + 25 * 3_600_000;
+    await theirs.registerProcess(elsewhere, NOW, 0);
+    await mine.registerProcess(here, NOW, 0);
+    await theirs.heartbeat(elsewhere.processId, later);
+    await mine.registerProcess(here, later, later - NOW);
+    expect(await theirs.heartbeat(elsewhere.processId, later + 1)).toBe(true);
   });
 
   test("a server that is away is reported with the reason, without password, once the time is over", async () => {

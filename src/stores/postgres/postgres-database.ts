@@ -8,6 +8,7 @@ import { PublishedWrites } from "../rules/published-writes.ts";
 import type { Database, StoreTables } from "../rules/tables.ts";
 import { StoresConnection } from "./stores-connection.ts";
 import type { Query } from "../../postgres/index.ts";
+import { PostgresHeartbeats } from "./postgres-heartbeats.ts";
 import { PostgresLists } from "./postgres-lists.ts";
 import type { CheckedOptions } from "./postgres-options.ts";
 import { PostgresReader } from "./postgres-reader.ts";
@@ -36,6 +37,7 @@ export class PostgresDatabase implements Database {
   readonly #queues: TreeQueues;
   readonly #subscriber: PostgresSubscriber;
   readonly #rollbacks: PostgresRollbacks;
+  readonly #heartbeats: PostgresHeartbeats;
   readonly #foreignWrites: PublishedWrites;
   readonly #unattended: PostgresUnattended;
   /** One piece of work takes one version. */
@@ -52,6 +54,7 @@ export class PostgresDatabase implements Database {
     this.#lists = new PostgresLists(schema);
     this.#tables = new PostgresTables(this.#reader, this.#lists, new PostgresSchedules(schema));
     this.#rollbacks = new PostgresRollbacks(this.#connection);
+    this.#heartbeats = new PostgresHeartbeats(this.#connection);
     let writes = 0;
     this.#queues = new TreeQueues({
       connection: this.#connection,
@@ -123,6 +126,11 @@ export class PostgresDatabase implements Database {
 
   posted(keys: readonly AgentKey[]): Promise<AgentKey[]> {
     return this.#noted(() => this.#lists.posted((...sent) => this.#connection.read(...sent), keys));
+  }
+
+  /** Returns false if the process is not registered. */
+  heartbeat(processId: string, steady: number): Promise<boolean> {
+    return this.#noted(() => this.#heartbeats.write(processId, steady));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

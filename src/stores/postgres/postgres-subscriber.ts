@@ -170,6 +170,7 @@ export class PostgresSubscriber {
 
   #poll(isOn: boolean): void {
     clearInterval(this.#polling);
+    this.#polling = undefined;
     if (!isOn) return;
     this.#polling = setInterval(() => void this.#look(), POLL_MS);
     this.#polling.unref();
@@ -181,6 +182,8 @@ export class PostgresSubscriber {
     this.#isPolling = true;
     try {
       await this.#connection.reach();
+      // Meanwhile the channels may have been subscribed.
+      if (!this.#polling) return;
       for (const { listener } of polled) listener.onSubscribed();
     } catch {
       // Without a server there is nothing to find.

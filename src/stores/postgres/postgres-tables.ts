@@ -729,7 +729,9 @@ export class PostgresTables implements StoreTables {
   #processRows(session: WriteSession): ReadonlyMap<string, ProcessRow> {
     const load = async (query: Query): Promise<ReadonlyMap<string, ProcessRow>> =>
       new Map((await this.#reader.processes(query)).map((row) => [row.processId, row]));
-    return session.other("processes", load, new Map<string, ProcessRow>());
+    // Heartbeats do not change the version of the tree.
+    const written = session.values.get("processes") as ReadonlyMap<string, ProcessRow> | undefined;
+    return written ?? session.beside("processes", load);
   }
 
   /** A read outside of commits. */
