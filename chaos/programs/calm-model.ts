@@ -31,10 +31,12 @@ export function calmFaults(ended: Ended): string[] {
 
 /** Workers' queues give up a turn or call during which two workers died or missed their heartbeats (F10). */
 export function isGivenUp(
-  { isQueued }: Ended,
+  { died, isQueued }: Ended,
   { signal, error }: { readonly signal?: StopSignal | null; readonly error: StoredError | null },
 ): boolean {
   const words = `${signal?.message ?? ""} ${error?.message ?? ""}`;
+  // A call that may be repeated is given up after several deaths, which may all have hit the same one.
+  if (died && error?.code === "process_ended") return true;
   return isQueued && (words.includes("was given up: the worker") || error?.code.startsWith("job_") === true);
 }
 
