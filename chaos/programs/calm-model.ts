@@ -65,8 +65,11 @@ function turnFaults(agent: AgentEvidence, depth: number, ended: Ended): string[]
     // A round without calls is a final answer.
     const last = rounds.findIndex(({ length }) => length === 0);
     const played = last < 0 ? rounds : rounds.slice(0, last);
-    // An input that arrives during the last model call is seen by a further one.
-    const steered = entriesOf(agent, "turn.steered").flatMap((entry) => (entry.turnId === turnId ? [entry.step] : []));
+    // An input that arrives during the last model call is seen by a further one: by its next attempt, if that call fails.
+    const grants = entriesOf(agent, "model.requested").filter((entry) => entry.turnId === turnId);
+    const steered = entriesOf(agent, "turn.steered").flatMap((entry) =>
+      entry.turnId === turnId ? [grants.find(({ seq }) => seq > entry.seq)?.step ?? entry.step] : [],
+    );
     const due = Math.max(played.length + 1, ...steered);
     if (outcome !== "completed" || steps !== due) {
       return [`${turnId} ended ${outcome} after ${steps} steps; it is completed after ${due}`];
