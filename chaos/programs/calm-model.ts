@@ -31,10 +31,12 @@ export function calmFaults(ended: Ended): string[] {
 
 /** Workers' queues give up a turn or call during which two workers died or missed their heartbeats (F10). */
 export function isGivenUp(
-  { isQueued }: Ended,
+  { died, isQueued }: Ended,
   { signal, error }: { readonly signal?: StopSignal | null; readonly error: StoredError | null },
 ): boolean {
   const words = `${signal?.message ?? ""} ${error?.message ?? ""}`;
+  // A call that may be repeated is given up after several deaths, which may all have hit the same one.
+  if (died && error?.code === "process_ended") return true;
   return isQueued && (words.includes("was given up: the worker") || error?.code.startsWith("job_") === true);
 }
 
@@ -63,8 +65,11 @@ function turnFaults(agent: AgentEvidence, depth: number, ended: Ended): string[]
     // A round without calls is a final answer.
     const last = rounds.findIndex(({ length }) => length === 0);
     const played = last < 0 ? rounds : rounds.slice(0, last);
-    // An input that arrives during the last model call is seen by a further one.
-    const steered = entriesOf(agent, "turn.steered").flatMap((entry) => (entry.turnId === turnId ? [entry.step] : []));
+    // An input that arrives during the last model call is seen by a further one: by its next attempt, if that call fails.
+    const grants = entriesOf(agent, "model.requested").filter((entry) => entry.turnId === turnId);
+    const steered = entriesOf(agent, "turn.steered").flatMap((entry) =>
+      entry.turnId === turnId ? [grants.find(({ seq }) => seq > entry.seq)?.step ?? entry.step] : [],
+    );
     const due = Math.max(played.length + 1, ...steered);
     if (outcome !== "completed" || steps !== due) {
       return [`${turnId} ended ${outcome} after ${steps} steps; it is completed after ${due}`];

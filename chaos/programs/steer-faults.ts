@@ -28,9 +28,10 @@ function unseenFaults(root: AgentEvidence, lines: Ended["lines"]): string[] {
   const inputs = entriesOf(root, "turn.steered");
   const grants = entriesOf(root, "model.requested");
   return linesOf(lines, "asked").flatMap(({ turnId, step, ids, promptHash }) => {
-    const grant = grants.findLast((entry) => entry.turnId === turnId && entry.step === step);
-    // An attempt that failed need not have seen an input that arrived before its intent was committed; the answered one must.
-    if (grant?.promptHash !== promptHash) return [];
+    const grant = grants.findLast(
+      (entry) => entry.turnId === turnId && entry.step === step && entry.promptHash === promptHash,
+    );
+    if (!grant) return [];
     const due = inputs.flatMap((entry) =>
       entry.turnId === turnId && entry.step <= step && entry.seq < grant.seq ? [entry.messageId] : [],
     );

@@ -31,6 +31,8 @@ class AiSdkTalk implements Talk {
   #hearing: Hearing | undefined;
   /** The text of the current step. */
   #text = "";
+  /** What the current stream says of the turn. The metadata of a message that it continues may be those of an earlier stream. */
+  #status = "";
 
   constructor(line: Line, id: string, messages: readonly Message[]) {
     this.#line = line;
@@ -94,9 +96,10 @@ class AiSdkTalk implements Talk {
     const before = structuredClone(this.#chat.messages);
     for (;;) {
       this.#text = "";
+      this.#status = "";
       await request();
       const last = this.#chat.lastMessage;
-      const state = last?.role === "assistant" ? states[last.metadata?.status ?? ""] : undefined;
+      const state = states[this.#status];
       if (last !== undefined && state !== undefined) {
         return { state, asked: state === "waiting" ? askedIn(last) : [], text: this.#text };
       }
@@ -108,6 +111,7 @@ class AiSdkTalk implements Talk {
   }
 
   #told(chunk: UIMessageChunk): void {
+    if ("messageMetadata" in chunk) this.#status = (chunk.messageMetadata as AiSdkMetadata).status;
     if (chunk.type === "start" && chunk.messageId !== undefined) this.#hearing?.isOf(chunk.messageId);
     if (chunk.type === "start-step" || chunk.type === "reset-step") this.#text = "";
     if (chunk.type !== "text-delta") return;

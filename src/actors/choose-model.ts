@@ -25,7 +25,8 @@ import { userCode } from "./user-errors.ts";
  * Invariants
  * 1. The route of a call is journalled with its intent, and the model after a failure with the failure. So after a restart the
  *    same model is called, in steps and in `generate()`.
- * 2. Within a step `pick` runs again only where the route has none of its choices: for the first attempt, and below a fallback.
+ * 2. Within a step `pick` runs again only where the route has none of its choices: for the first attempt, and below a fallback. A prompt that
+ *    is made again for a further input is a first attempt too.
  * 3. A model that has failed for good is not called again in its step, while another one is left.
  */
 

@@ -220,6 +220,9 @@ export interface Host {
     /** Records that a granted model call is being made. */
     noteAsked(requestKey: string): void;
     wasAsked(requestKey: string): boolean;
+    /** Records that the `beforeLlm` hooks of a step begin. `stepKey`: the turn's id and the step. */
+    noteHooksBegun(stepKey: string): void;
+    haveHooksBegun(stepKey: string): boolean;
     /** Output tokens received before an attempt was stopped, for its settlement; removed when read. */
     noteCut(requestKey: string, outputTokens: number): void;
     takeCut(requestKey: string): number | undefined;

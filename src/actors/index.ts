@@ -49,6 +49,7 @@ export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage, waitTimerId } from "./background-calls.ts";
 export { notSpawned } from "./child-rules.ts";
 export { CacheWatch } from "./cache-watch.ts";
+export { isTooLate } from "./take-inputs.ts";
 export { requestKeyOf, resolveInstructions } from "./think.ts";
 export { modelOfRequest } from "./choose-model.ts";
 export { gateCall } from "./gate.ts";

@@ -61,7 +61,7 @@ import {
   writerOf,
 } from "./prompt.ts";
 import { withArtifacts } from "./prompt-files.ts";
-import { takeInInputs } from "./take-inputs.ts";
+import { isInputDue, takeInInputs } from "./take-inputs.ts";
 import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { debugError, userCode } from "./user-errors.ts";
 
@@ -89,6 +89,7 @@ export const think = turnEffect("think", async (host, { turnId }, signal) => {
     const call = { called, request: await requestFor(host, turnOf(host, turnId), called.model) };
     if (signal.aborted) return;
     const granted = await requestCall(host, turnOf(host, turnId), call, signal);
+    if (granted === "outdated") continue;
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, call, signal)) return;
   }
@@ -165,7 +166,14 @@ export async function resolveInstructions(host: Host, turnId: string, signal: Ab
 async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
   const turn = turnOf(host, turnId);
   if (turn.hooks.beforeLlm === 0) return !signal.aborted;
-  const place = { turnId, step: nextStep(turn), hook: "beforeLlm" } as const;
+  // Inputs that have arrived while the instructions were resolved.
+  while (isInputDue(host, turnId)) {
+    await host.delivered();
+    if (!(await takeInInputs(host, turnId, signal))) return false;
+  }
+  const step = nextStep(turn);
+  host.notes.noteHooksBegun(`${turnId}:${step}`);
+  const place = { turnId, step, hook: "beforeLlm" } as const;
   return await runHooks(host, place, beforeLlmHooks(host, turnId), signal);
 }
 
@@ -191,12 +199,13 @@ async function compacts(host: Host, turnId: string, signal: AbortSignal): Promis
   }
 }
 
+/** Asks for the call. Returns `outdated` if an input has arrived that the prompt lacks, and `undefined` if the call is refused. */
 async function requestCall(
   host: Host,
   turn: TurnState,
   { called: { model, route }, request }: Call,
   signal: AbortSignal,
-): Promise<EntryOf<"model.requested"> | undefined> {
+): Promise<EntryOf<"model.requested"> | "outdated" | undefined> {
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
   const messageId = `${turn.turnId}:${step}`;
@@ -204,6 +213,8 @@ async function requestCall(
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn ended while tokens were counted, so that a reservation granted now would never be settled.
   if (signal.aborted) return undefined;
+  // From here on to the intent nothing is awaited.
+  if (isInputDue(host, turn.turnId)) return "outdated";
   const { providerOptions: _ofProvider, ...settings } = settingsIn(request);
   const outcome = await host.propose({
     type: "model.requested",

@@ -67,6 +67,7 @@ describeRuntimes("follow", (stage) => {
     await agent.executeTurn("go").result;
     const all = durable(await live);
     expect(durable(await followed(runtime))).toEqual(all);
+    expect(durable(await followed(runtime, "0.0.0"))).toEqual(all);
     expect(all.length).toBeGreaterThan(30);
     expect(new Set(all.map(({ cursor }) => cursor)).size).toBe(all.length);
     expect(new Set(all.map(({ agentId }) => agentId)).size).toBe(3);

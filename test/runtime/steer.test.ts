@@ -26,10 +26,13 @@ interface Cast {
   /** By call of the model, from 1. */
   readonly answers: readonly ScriptedAnswer[];
   readonly hooks?: Hooks;
+  readonly instructions?: () => Promise<string>;
+  /** Called before the tokens of a prompt are counted, for turns with a limit on tokens. */
+  readonly onCount?: () => Promise<void>;
 }
 
 /** Models and tools wait at their gate, by the number of the call. */
-function cast({ answers, hooks }: Cast) {
+function cast({ answers, onCount, ...rest }: Cast) {
   const asked = answers.map(() => createGate());
   const work = createGate();
   const tool = defineTool({
@@ -55,7 +58,16 @@ function cast({ answers, hooks }: Cast) {
     await asked[index]?.pass(signal);
     return answers[index] ?? "over";
   });
-  const definition = defineAgent({ name: "clerk", model, tools: [tool, approve], ...(hooks ? { hooks } : {}) });
+  const countPromptTokens: typeof model.countPromptTokens = async (request) => {
+    await onCount?.();
+    return await model.countPromptTokens(request);
+  };
+  const definition = defineAgent({
+    name: "clerk",
+    model: { ...model, countPromptTokens },
+    tools: [tool, approve],
+    ...rest,
+  });
   const requests = () => model.calls.map(textsOf);
   return { asked, work, requests, definition };
 }
@@ -302,11 +314,57 @@ describeRuntimes("steering a turn", (stage) => {
     for (const gate of asked) gate.open();
     const turn = agent.executeTurn("go");
     await inHook.reached();
-    await turn.steer("late");
+    expect(await turn.steer("late")).toMatchObject({ status: "delivered", step: 2 });
     inHook.open();
     expect(await turn.result).toMatchObject({ text: "two" });
     expect(requests()).toEqual([["user: go"], ["user: go", "assistant: one", "user: late"]]);
     expect(hooked[1]).toContain("late");
+  });
+
+  it("an input while beforeLlm hooks of the last permitted step run opens the next turn", async () => {
+    const inHook = createGate();
+    const { asked, requests, agent } = await opened({
+      answers: ["one", "two"],
+      hooks: { beforeLlm: () => inHook.pass() },
+    });
+    for (const gate of asked) gate.open();
+    const turn = agent.executeTurn("go", { budget: { maxSteps: 1 } });
+    await inHook.reached();
+    expect(await turn.steer("late")).toEqual({ status: "queued", turnId: "c#2" });
+    inHook.open();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "one" });
+    expect(await agent.turn("c#2").result).toMatchObject({ text: "two" });
+    expect(requests()[0]).toEqual(["user: go"]);
+  });
+
+  it("the prompt is made again for an input that arrives while its tokens are counted", async () => {
+    const counting = createGate();
+    const { asked, requests, agent } = await opened({ answers: ["one", "two"], onCount: () => counting.pass() });
+    for (const gate of asked) gate.open();
+    const turn = agent.executeTurn("go", { budget: { maxTokens: 100_000 } });
+    await counting.reached();
+    expect(await turn.steer("use blue")).toEqual({ status: "delivered", turnId: "c#1", step: 1 });
+    counting.open();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "one", steps: 1 });
+    expect(requests()).toEqual([["user: go", "user: use blue"]]);
+  });
+
+  it("beforeLlm hooks and the model see an input that arrives while the instructions are resolved", async () => {
+    const resolving = createGate<string>();
+    const hooked: string[][] = [];
+    const { asked, requests, agent } = await opened({
+      answers: ["one", "two"],
+      instructions: () => resolving.pass(),
+      hooks: { beforeLlm: (draft) => void hooked.push(draft.messages.map(({ content }) => textOf(content))) },
+    });
+    for (const gate of asked) gate.open();
+    const turn = agent.executeTurn("go");
+    await resolving.reached();
+    expect(await turn.steer("use blue")).toEqual({ status: "delivered", turnId: "c#1", step: 1 });
+    resolving.open("Paint.");
+    expect(await turn.result).toMatchObject({ status: "completed", text: "one", steps: 1 });
+    expect(hooked).toEqual([["go", "use blue"]]);
+    expect(requests()).toEqual([["user: go", "user: use blue"]]);
   });
 
   it("wrong inputs and options are refused before anything is stored", async () => {

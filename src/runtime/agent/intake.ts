@@ -1,4 +1,11 @@
-import { type FactParts, reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
+import {
+  type FactParts,
+  isTooLate,
+  reportIdOf,
+  reportMessage,
+  saveArtifacts,
+  settleEnded,
+} from "../../actors/index.ts";
 import { backoffDelay } from "../../base/index.ts";
 import { turnAccountId } from "../../budget/index.ts";
 import {
@@ -17,6 +24,7 @@ import {
   type StoredError,
   turnIdOf,
   type TurnItem,
+  type TurnState,
 } from "../../state/index.ts";
 import { stepOfInput } from "../../machines/index.ts";
 import type { Activation } from "./activation.ts";
@@ -164,8 +172,9 @@ function takeSteer(activation: Activation, item: SteerItem): void {
   const undelivered = activation.undelivered();
   const isEnding = undelivered.some(({ type }) => type === "stop.signalled" || type === "turn.ended");
   const isOthers = actorId !== null && actorId !== turn?.actorId;
-  const isAsked = undelivered.some(({ type }) => type === "model.requested");
-  const step = turn && !isEnding && !isOthers ? stepOfInput(turn, activation.values().turn, isAsked) : null;
+  const isMissed = (of: TurnState): boolean =>
+    undelivered.some(({ type }) => type === "model.requested") || isTooLate(activation, of);
+  const step = turn && !isEnding && !isOthers ? stepOfInput(turn, activation.values().turn, isMissed(turn)) : null;
   if (step === null) return activation.writer.defer(item);
   const arrived = [...activation.turnEntries, ...undelivered].filter(({ type }) => type === "turn.steered").length;
   activation.append({

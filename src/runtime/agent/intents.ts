@@ -84,6 +84,7 @@ export class EffectNotes {
   #dropped: Set<string> | undefined;
   /** A turn makes one model call at a time. */
   #asked: string | undefined;
+  #hooked: string | undefined;
   #versions: Map<string, number> | undefined;
 
   promptsOf(model: LanguageModel): PromptMemory {
@@ -107,6 +108,14 @@ export class EffectNotes {
 
   wasAsked(requestKey: string): boolean {
     return this.#asked === requestKey;
+  }
+
+  noteHooksBegun(stepKey: string): void {
+    this.#hooked = stepKey;
+  }
+
+  haveHooksBegun(stepKey: string): boolean {
+    return this.#hooked === stepKey;
   }
 
   noteCut(requestKey: string, outputTokens: number): void {

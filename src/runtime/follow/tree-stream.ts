@@ -104,7 +104,8 @@ export class TreeStream {
     this.#rootAgentId = rootAgentId;
     this.#reading = reading;
     this.#isLocal = isLocal !== undefined;
-    this.#position = from ?? { row: 1, seq: 0, index: -1 };
+    // Rows are counted from 1; the cursor before the first event names row 0.
+    this.#position = from && from.row > 0 ? from : { row: 1, seq: 0, index: -1 };
     this.#after = from ? `${from.row}.${from.seq}.${from.index}` : null;
     this.#listen();
     if (this.#isLocal) this.#listenLocally();
