@@ -15,7 +15,11 @@ test("a lock that could not be renewed is reported while the job runs, and not w
     running,
     onFault: (fault: Error) => faults.push(fault),
     options: { lockMs: 1, deathCheckMs: 1, redact },
-    server: { package: async () => ({}), worker: async () => worker },
+    server: {
+      package: async () => ({}),
+      worker: async (_queue: string, _take: unknown, { onError }: { readonly onError: (error: Error) => void }) =>
+        worker.on("error", onError),
+    },
   } as unknown as WorkerAround;
   const work = { queue: "web", concurrency: 1, rateLimit: undefined, run: async () => "done" as const };
   await BullmqWorker.start(work, around);

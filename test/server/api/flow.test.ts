@@ -167,6 +167,14 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
     expect(steered.body).toMatchObject({ status: "queued", number });
     await ask(`GET /api/agents/${agentId}/turns/${number}`, wait);
   }
+  const hourly = await ask("POST /api/schedules", { body: { definition: "clerk", input: "chat", every: "1h" } });
+  const schedule = `/api/schedules/${String(hourly.body["scheduleId"])}`;
+  expect((await ask("GET /api/schedules")).body).toMatchObject({ items: [{ definition: "clerk" }] });
+  for (const command of ["pause", "run", "resume"]) {
+    expect([command, (await ask(`POST ${schedule}/${command}`)).status]).toEqual([command, 200]);
+  }
+  expect((await ask(`GET ${schedule}`)).body).toMatchObject({ counts: { opened: 1 }, pausedAt: null });
+  expect((await ask(`DELETE ${schedule}`)).status).toBe(200);
   expect((await ask("POST /api/tickets", { body: { rootAgentId: agentId } })).status).toBe(201);
   expect((await ask("GET /api/openapi.json", { token: null })).body).toMatchObject({ openapi: "3.1.1" });
   expect((await ask("GET /api/docs", { token: null })).headers.get("content-type")).toMatch("text/html");
