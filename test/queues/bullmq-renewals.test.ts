@@ -17,6 +17,7 @@ test("a lock that could not be renewed is reported while the job runs, and not w
     options: { lockMs: 1, deathCheckMs: 1, redact },
     server: {
       package: async () => ({}),
+      isOfConnection: () => false,
       worker: async (_queue: string, _take: unknown, { onError }: { readonly onError: (error: Error) => void }) =>
         worker.on("error", onError),
     },
