@@ -227,7 +227,8 @@ export class OuterStores implements OuterAccounts {
     const entries = rows.flatMap((row) => row.entries);
     const end = endOf(
       { id, reservation },
-      entries.find((entry) => entry.seq === seq),
+      // A later owner of the agent may have another intent at this seq.
+      entries.find((entry) => entry.seq === seq && entry.epoch === epoch),
     );
     if (end) return await this.#change(tenant, moment, () => endHolds(tables, tenant, [end], moment));
     for (const entry of entries) {
