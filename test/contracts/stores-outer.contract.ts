@@ -259,6 +259,29 @@ export function outerContract(subject: () => Stores): void {
     expect(await accountsOf(subject())).toMatchObject({ "owner:perDay:ada": { used: { treeToolCalls: 1 } } });
   });
 
+  test("a call that its agent's next owner has settled counts once, though its batch is sent again before its process dies", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const above = [owners({ maxTokens: 1_000 })];
+    const batch = a.batch({ entries: [call(a, 300)], above });
+    // The process does not get the answer.
+    const [outcome] = await subject().commit([batch], NOW);
+    const reservation = reservationIn(a.moved(outcome));
+    const next = await takeOver(a);
+    const settlement = { reservation, tokens: 300, costMicros: 0, usage: null, unconfirmed: true };
+    const error = { code: "interrupted", message: "the process died", retryable: true };
+    const told = { turnId: "a#1", step: 1, attempt: 1, model: "m", error, retryAt: NOW, usage: null, settlement };
+    await next.commit({
+      entries: [(envelope) => ({ type: "model.failed", ...envelope, ...told })],
+      moves: [{ type: "settle", settlement }],
+      above,
+    });
+    await subject().outer.charge(batch, moment);
+    await subject().outer.tidy(TENANT, { now: NOW + 3_600_000, steady: NOW + 3_600_000 });
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:perDay:ada": { used: { treeSteps: 1, tokens: 300 }, reserved: { tokens: 0 } },
+    });
+  });
+
   test("a reservation of an applied batch stays until it is settled, and a settlement counts once", async () => {
     const [a] = (await opened(subject(), "a")) as [Owner];
     const above = [owners({ maxTokens: 1_000 })];
