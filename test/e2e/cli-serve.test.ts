@@ -115,28 +115,31 @@ test("kill -9 in mid-stream: the next server continues after the last id, withou
   expect((await two.process.ended).code).toBe(0);
 });
 
+/** The chat of a page, with the official client. */
+function chatOf({ url }: Served, messages: UIMessage[] = []): Chat<UIMessage> {
+  return new Chat<UIMessage>({
+    id: "case 7",
+    messages,
+    transport: new DefaultChatTransport({
+      api: `${url}/ai-sdk/chief`,
+      headers: { authorization: `Bearer ${token}` },
+    }),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
+}
+
 test("--surfaces ai-sdk serves the client of useChat: a call waits, kill -9, and the next server continues the answer", {
   timeout,
 }, async () => {
   const path = folderWith(askingAgents);
   const words = ["serve", "till.mjs", "--surfaces", "api,ai-sdk", "--port", "0"];
-  const clientOf = ({ url }: Served, messages: UIMessage[] = []) =>
-    new Chat<UIMessage>({
-      id: "case 7",
-      messages,
-      transport: new DefaultChatTransport({
-        api: `${url}/ai-sdk/chief`,
-        headers: { authorization: `Bearer ${token}` },
-      }),
-      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-    });
   const one = await served(path, words);
-  await clientOf(one).sendMessage({ text: "pay Ann 5" });
+  await chatOf(one).sendMessage({ text: "pay Ann 5" });
   one.process.signal("SIGKILL");
   await one.process.ended;
   const two = await served(path, words);
   const loaded = (await (await two.ask("/ai-sdk/chief/case%207")).json()) as { messages: UIMessage[] };
-  const page = clientOf(two, loaded.messages);
+  const page = chatOf(two, loaded.messages);
   const [asked] = (page.lastMessage?.parts ?? []).flatMap((part) => ("approval" in part ? [part.approval] : []));
   await page.addToolApprovalResponse({ id: asked?.id ?? "", approved: true });
   await expect.poll(() => page.lastMessage?.metadata).toMatchObject({ status: "completed" });

@@ -1,4 +1,4 @@
-import { type AgentDefinition, createRuntime, defineAgent, defineTool, type Runtime, subagent } from "troupe";
+import { type AgentDefinition, createRuntime, defineAgent, defineTool, type Runtime, subagent, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
@@ -6,6 +6,8 @@ import type { Surface } from "troupe/server";
 import { type Served, serve } from "./served.ts";
 
 const none = z.object({});
+
+const calls = (...names: readonly string[]) => ({ toolCalls: names.map((name) => ({ name })) });
 
 /**
  * An agent whose tools end its turns, as its input tells: `look`, `remove` (with approval), `hand over`, `hand over to remove`, `both`
@@ -32,13 +34,12 @@ export function handoverDesk(): AgentDefinition {
     name: "expert",
     tools: [remove],
     model: scriptedModel(({ messages }) => {
-      const said = String(messages.at(-1)?.content);
+      const said = textOf(messages.at(-1)?.content ?? "");
       return said === "remove" ? { toolCalls: [{ name: "remove" }] } : { deltas: ["Ask ", "the librarian."] };
     }),
   });
-  const calls = (...names: readonly string[]) => ({ toolCalls: names.map((name) => ({ name })) });
   const model = scriptedModel(({ messages }) => {
-    const said = String(messages.at(-1)?.content);
+    const said = textOf(messages.at(-1)?.content ?? "");
     if (messages.at(-1)?.role !== "user") return "Once more.";
     if (said === "both") return { text: "Let me see.", toolCalls: [{ name: "look" }, expertCall("x")] };
     if (said === "remove") return calls("remove");

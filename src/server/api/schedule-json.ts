@@ -14,12 +14,10 @@ import { budgetSchema, milliseconds } from "./agent-json.ts";
 const timeText = z.union([z.string().min(1).max(200), z.number()]);
 const { ifMissed, ifBusy } = scheduleSchema.shape;
 
-const scheduleBudgetSchema = budgetSchema
-  .omit({ deadline: true })
-  .meta({
-    id: "ScheduleBudget",
-    description: "Limits of each turn of a schedule. Absent means unlimited; 0 allows nothing.",
-  });
+const scheduleBudgetSchema = budgetSchema.omit({ deadline: true }).meta({
+  id: "ScheduleBudget",
+  description: "Limits of each turn of a schedule. Absent means unlimited; 0 allows nothing.",
+});
 
 export const newScheduleSchema = z
   .strictObject({

@@ -155,7 +155,7 @@ describe("answers that a page invents", () => {
     const statuses = await Promise.all(
       [give(false), give(true), give(false)].map(async (answer) => (await answer).status),
     );
-    expect([...new Set(statuses)].toSorted()).toEqual([200, 409]);
+    expect([...new Set(statuses)].toSorted((one, other) => one - other)).toEqual([200, 409]);
     const removed = one.removed.length;
     expect((await give(removed === 0)).status).toBe(409);
     const late = { type: "tool-remove", toolCallId: callId, state: "output-available", output: "x" };
@@ -205,7 +205,7 @@ describe("ids of messages", () => {
     onTestFinished(() => runtime.shutdown());
     const one = serve(runtime, { surfaces: [aiSdkSurface()] });
     const answers = await Promise.all(["a", "b"].map((id) => post(one, { messages: [user(id, text(id))] })));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+    expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 409]);
     goOn.resolve();
     for (const answer of answers) await answer.text();
     expect(await runtime.turns()).toHaveLength(1);
