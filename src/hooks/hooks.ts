@@ -1,5 +1,5 @@
 import type { HookName, TraceEntry } from "../state/index.ts";
-import type { Auth, Forget, RegisteredTool } from "../tools/index.ts";
+import type { Auth, DataSubject, Forget, RegisteredTool } from "../tools/index.ts";
 import type { HookDrafts } from "./drafts.ts";
 import type { GuardContext, PluginGuards } from "./guards.ts";
 
@@ -51,7 +51,7 @@ export interface Plugin {
    * agent of a tree, and by `runtime.deleteOwner()` for the owner too, until it succeeds: it may find nothing left. It has a minute.
    * Default: the plugin keeps nothing.
    */
-  readonly forget?: Forget | undefined;
+  readonly forget?: ((subject: DataSubject) => void | Promise<void>) | undefined;
 }
 
 /** How a plugin forgets. */

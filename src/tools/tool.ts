@@ -1,5 +1,5 @@
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
-import type { Forget } from "./data-subject.ts";
+import type { DataSubject } from "./data-subject.ts";
 import type { ParsedArguments } from "./parsed-arguments.ts";
 import type { RunContext } from "./run-context.ts";
 
@@ -73,7 +73,7 @@ export interface Tool<Args = unknown> {
    * Removes what the tool keeps of an owner or agent who is deleted. Tools that share it have the same function, which is called once.
    * Default: it keeps nothing.
    */
-  readonly forget?: Forget;
+  readonly forget?: (subject: DataSubject) => void | Promise<void>;
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */
   parse(argumentsText: string): Promise<ParsedArguments>;
   /** The text of a call for the person who decides on it. Never throws. */
