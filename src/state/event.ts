@@ -34,6 +34,24 @@ const common = {
   /** Position among the tree's durable events; `null` for ephemeral ones. A client can continue after any of them. */
   cursor: textOrNullSchema,
 };
+/** What a forecast says of a limit. */
+export const forecastFields = {
+  accountId: textSchema,
+  limit: limitNameSchema,
+  /** In the limit's unit: steps, tokens, micro-dollars, calls. */
+  used: countSchema,
+  reserved: countSchema,
+  max: countSchema,
+  /** The use when the account renews; `null` if it does not renew. */
+  expected: countOrNullSchema,
+  /** When the account renews; `null` if it does not. */
+  renewsAt: integerOrNullSchema,
+  /** When the limit will be met; `null` if not before the account renews. */
+  metAt: integerOrNullSchema,
+  /** The forecast as text, with the holder of the account. */
+  message: textSchema,
+};
+
 /** Fields of ephemeral events, which are not stored: only live clients receive them. */
 const ephemeral = {
   /** Cursor of the previous durable event, from which a client can continue. `null` before the first. */
@@ -286,20 +304,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     type: z.literal("budget.forecast"),
     ...common,
     after: ephemeral.after,
-    accountId: textSchema,
-    limit: limitNameSchema,
-    /** In the limit's unit: steps, tokens, micro-dollars, calls. */
-    used: countSchema,
-    reserved: countSchema,
-    max: countSchema,
-    /** The use when the account renews; `null` if it does not renew. */
-    expected: countOrNullSchema,
-    /** When the account renews; `null` if it does not. */
-    renewsAt: integerOrNullSchema,
-    /** When the limit will be met; `null` if not before the account renews. */
-    metAt: integerOrNullSchema,
-    /** The forecast as text, with the holder of the account. */
-    message: textSchema,
+    ...forecastFields,
   }),
   z.object({ type: z.literal("warning"), ...common, code: textSchema, message: textSchema }),
 ]);

@@ -73,9 +73,12 @@ const ofConnections: Kinds = {
   "src/remote/guarded-fetch.ts": ["remote message", "remote answer", "remote end"],
   "src/remote/remote-client.ts": ["remote message", "remote answer", "remote end"],
   "src/kit/shell-command.ts": ["tool", "tool again"],
+  // Tries the sandbox once, when the shell is defined.
+  "src/kit/bubblewrap.ts": [],
   "src/mcp/bounded-fetch.ts": ["tool", "tool again"],
   "src/mcp/oauth-fetch.ts": ["tool", "tool again"],
   "src/mcp/mcp-sdk.ts": ["tool", "tool again"],
+  "src/mcp/skill-sdk.ts": ["tool", "tool again"],
   "src/mcp/stdio-transport.ts": ["tool", "tool again"],
   "src/mcp/task-sdk.ts": ["tool", "tool again"],
   "src/server/webhooks/receiver.ts": ["webhook"],

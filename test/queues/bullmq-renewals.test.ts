@@ -9,19 +9,13 @@ const redact = (text: string): string => text;
 
 test("a lock that could not be renewed is reported while the job runs, and not when it has just ended", async () => {
   const worker = new EventEmitter();
-  const bullmq = {
-    Worker: class {
-      on = worker.on.bind(worker);
-    },
-  };
   const running = new RunningJobs({ clock: systemClock, graceMs: 0, redact });
   const faults: Error[] = [];
   const around = {
     running,
     onFault: (fault: Error) => faults.push(fault),
     options: { lockMs: 1, deathCheckMs: 1, redact },
-    connection: { package: async () => bullmq, patient: async () => ({}) },
-    keyspace: { prefixOf: () => "p" },
+    server: { package: async () => ({}), worker: async () => worker },
   } as unknown as WorkerAround;
   const work = { queue: "web", concurrency: 1, rateLimit: undefined, run: async () => "done" as const };
   await BullmqWorker.start(work, around);

@@ -2,16 +2,20 @@ import { z } from "zod";
 import {
   type DeepReadonly,
   deepFreeze,
-  countOrNullSchema,
   countSchema,
-  integerOrNullSchema,
   integerSchema,
   positiveSchema,
   textOrNullSchema,
   textSchema,
 } from "../../base/index.ts";
-import { limitNameSchema } from "../../budget/index.ts";
-import { cursorText, jsonSchema, parseCursor, type TroupeEvent, writtenCallSchema } from "../../state/index.ts";
+import {
+  cursorText,
+  forecastFields,
+  jsonSchema,
+  parseCursor,
+  type TroupeEvent,
+  writtenCallSchema,
+} from "../../state/index.ts";
 
 const common = {
   agentId: textSchema,
@@ -58,15 +62,7 @@ export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("forecast"),
     ...common,
-    accountId: textSchema,
-    limit: limitNameSchema,
-    used: countSchema,
-    reserved: countSchema,
-    max: countSchema,
-    expected: countOrNullSchema,
-    renewsAt: integerOrNullSchema,
-    metAt: integerOrNullSchema,
-    message: textSchema,
+    ...forecastFields,
   }),
 ]);
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;

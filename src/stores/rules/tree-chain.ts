@@ -23,6 +23,8 @@ export class TreeChain {
   readonly #known: ReadonlyMap<string, string>;
   readonly #identities: ReadonlyMap<string, Sealed>;
   readonly #heads = new Map<string, string | null>();
+  /** The messages of the rows so far, by agent: an input that came too late for its turn is named again by the turn that it opens. */
+  readonly #added = new Map<string, Set<string>>();
   #head: string | null;
 
   /** `known`: the hashes of messages that are not in the tree any more, by id. */
@@ -52,7 +54,7 @@ export class TreeChain {
     for (const row of this.#tree.rows) {
       const { agentId } = row;
       for (const [index, entry] of row.entries.entries()) {
-        const messages = messagesOf(row, index).map((one) => auditMessage(one, this.#known.get(one.id)));
+        const messages = this.#newMessages(row, index).map((one) => auditMessage(one, this.#known.get(one.id)));
         const whole = { agentId, entry: seal(entry), messages };
         const link = hashOfLink(whole, this.headOf(agentId), nodeSha256);
         this.#heads.set(agentId, link);
@@ -61,6 +63,20 @@ export class TreeChain {
       }
     }
   }
+
+  #newMessages(row: StoredRow, index: number): readonly AddedMessage[] {
+    const added = this.#added.get(row.agentId) ?? new Set();
+    this.#added.set(row.agentId, added);
+    const found = messagesOf(row, index).filter(({ id, message }) => message !== undefined || !added.has(id));
+    for (const { id } of found) added.add(id);
+    return found;
+  }
+}
+
+/** `message`: `undefined` if it was deleted. */
+interface AddedMessage {
+  readonly id: string;
+  readonly message: Message | undefined;
 }
 
 /** The fields that are fixed when an agent is created. */
@@ -81,10 +97,7 @@ function identityOf(record: AgentRecord): Sealed {
 }
 
 /** The messages that an entry adds; messages of its row that no entry names belong to the last entry. */
-function messagesOf(
-  { entries, messages }: StoredRow,
-  index: number,
-): readonly { readonly id: string; readonly message: Message | undefined }[] {
+function messagesOf({ entries, messages }: StoredRow, index: number): readonly AddedMessage[] {
   const entry = entries[index];
   if (!entry) return [];
   const byId = new Map(messages.map((message) => [message.id, message]));
@@ -95,10 +108,7 @@ function messagesOf(
   return [...own, ...others];
 }
 
-function auditMessage(
-  { id, message }: { readonly id: string; readonly message: Message | undefined },
-  known: string | undefined,
-): AuditMessage {
+function auditMessage({ id, message }: AddedMessage, known: string | undefined): AuditMessage {
   if (!message) return { id, hash: known ?? null };
   const sealed = seal(message);
   return { id, hash: hashOfSealed(sealed, nodeSha256), message: sealed };
