@@ -14,6 +14,14 @@ import { openDesk } from "../mcp/served-desk.ts";
 const canary = "canary-41f0aa";
 const key = (id: string) => ({ tenant: "default", scope: "owner", id }) as const;
 
+/** The calls of a clerk that keeps what it heard in every store. */
+const tell = (input: string) => [
+  { toolCalls: [{ name: "remember", arguments: { text: `${input} `.repeat(100) } }] },
+  { toolCalls: [{ name: "own_remember", arguments: { text: input } }] },
+  { toolCalls: [{ name: "add_note", arguments: { text: input } }] },
+  { toolCalls: [{ name: "own_add_note", arguments: { text: input } }] },
+];
+
 test("agents, memories, notes and logins of a person leave no byte, and those of others stay", async () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-person-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,17 +44,11 @@ test("agents, memories, notes and logins of a person leave no byte, and those of
   onTestFinished(() => server.close());
   const login = (actorId: string) =>
     ({ server: new URL(desk.options.url ?? "").href, actorId, item: "tokens" }) as const;
-  const tell = ({ input }: { readonly input: string }) => [
-    { toolCalls: [{ name: "remember", arguments: { text: `${input} `.repeat(100) } }] },
-    { toolCalls: [{ name: "own_remember", arguments: { text: input } }] },
-    { toolCalls: [{ name: "add_note", arguments: { text: input } }] },
-    { toolCalls: [{ name: "own_add_note", arguments: { text: input } }] },
-  ];
   const clerk = defineAgent({
     name: "clerk",
     model: scriptedModel(({ messages }, { call }) => {
       const input = messages.some(({ content }) => content === canary) ? canary : "other";
-      return tell({ input })[(call?.step ?? 1) - 1] ?? `Noted ${input}.`;
+      return tell(input)[(call?.step ?? 1) - 1] ?? `Noted ${input}.`;
     }),
     plugins: [
       memory({ store: memories, scope: "agent" }),
