@@ -20,8 +20,8 @@ import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 /** A store of memories outside of all processes, whose `forget` can fail. */
 class OwnMemories implements MemoryStore {
   readonly #kept = processMemory();
-  readonly remember = this.#kept.remember;
-  readonly recall = this.#kept.recall;
+  readonly remember: MemoryStore["remember"] = async (key, one) => await this.#kept.remember(key, one);
+  readonly recall: MemoryStore["recall"] = async (key, search) => await this.#kept.recall(key, search);
   readonly forgotten: string[] = [];
   isBroken = false;
 
