@@ -41,6 +41,7 @@ export const faultPointNames = [
   "deletion.begun",
   "tree.deleted",
   "copies.deleted",
+  "data.forgotten",
   "deletion.finished",
 ] as const;
 
@@ -72,6 +73,7 @@ export const pointsElsewhere: ReadonlySet<string> = new Set([
   "deletion.begun",
   "tree.deleted",
   "copies.deleted",
+  "data.forgotten",
   "deletion.finished",
 ]);
 

@@ -18,6 +18,7 @@ export {
   askUser,
   type ClientTool,
   clientTool,
+  type DataSubject,
   defineTool,
   type PreviousTool,
   type Reconciliation,

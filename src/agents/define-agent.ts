@@ -7,6 +7,7 @@ import {
   hookCountsOf,
   type Plugin,
   pluginsOf,
+  registerForgets,
   type RegisteredGuards,
   registerGuards,
   registerHooks,
@@ -86,6 +87,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   const autoCompact = autoCompactOf(options.autoCompact);
   const hooks = reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins));
   const guards = registerGuards(plugins);
+  const forgets = registerForgets(options.plugins ?? [], plugins);
   for (const tool of tools.tools) if (tool.kind === "subagent") assertGuarded(name, guards, tool.definition);
   const hookCounts = hookCountsOf(hooks);
   deepFreeze([grantedTools, limits, responseFormat, hookCounts]);
@@ -113,6 +115,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     hooks,
     hookCounts,
     guards,
+    forgets,
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,

@@ -2,7 +2,7 @@ import { describeValue, hasMethods, type OptionRule, reading, ruleOf } from "../
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
-import type { HookRegistry, Hooks, Plugin, RegisteredGuards } from "../hooks/index.ts";
+import type { HookRegistry, Hooks, Plugin, RegisteredForget, RegisteredGuards } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type {
   Background,
@@ -186,6 +186,8 @@ export interface AgentDefinition<Output = unknown> {
   readonly hooks: HookRegistry;
   readonly hookCounts: HookCounts;
   readonly guards: readonly RegisteredGuards[];
+  /** The plugins that keep data of their own. */
+  readonly forgets: readonly RegisteredForget[];
   readonly limits: Limits;
   readonly maxOutputTokens: number | undefined;
   readonly temperature: number | undefined;

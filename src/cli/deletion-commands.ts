@@ -4,7 +4,9 @@ import type { DeleteCommandOptions } from "./commands/delete.ts";
 import type { PruneCommandOptions } from "./commands/prune.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addStoreOptions, nonEmpty } from "./options.ts";
+import { addStoreOptions, agentsOption, nonEmpty } from "./options.ts";
+
+const agentsHelp = "agent file whose plugins and tools also forget: memories, notes, logins";
 
 /** `delete` and `prune`: agents leave the store for good. */
 export function addDeletionCommands(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
@@ -15,6 +17,7 @@ export function addDeletionCommands(program: Command, context: CliContext, done:
     .option("--owner <owner>", "delete all agents of this owner instead", nonEmpty)
     .option("--abort", "end open turns first (default: agents with an open turn are refused)")
     .option("--forks", "also delete the forks of the agents, which begin with a copy of them")
+    .addOption(agentsOption(agentsHelp))
     .option("--dry-run", "only show what would be deleted")
     .option("--yes", "delete without a question; required without a terminal")
     .option("--json", "print every deleted agent as a line of JSON");
@@ -28,6 +31,7 @@ export function addDeletionCommands(program: Command, context: CliContext, done:
     .command("prune")
     .description("Delete agents in which nothing has happened for a time; never one that works or waits for a person.")
     .requiredOption("--older-than <time>", "the time since the last activity, as 90m, 12h or 30d", ageOf)
+    .addOption(agentsOption(agentsHelp))
     .option("--dry-run", "only show what would be deleted")
     .option("--yes", "delete without a question; required without a terminal")
     .option("--json", "print every deleted agent as a line of JSON");

@@ -223,10 +223,12 @@ Examples:
   $ npx troupe delete ask-mibodu run-kavuna --yes
   $ npx troupe delete --owner ann --dry-run
   $ npx troupe delete --owner ann --abort --forks --yes
+  $ npx troupe delete --owner ann --agents ./my-agent.ts --yes
 
 Journal, messages, artifacts, accounts, requests, timers, webhooks and queued jobs of the whole tree are deleted. A line
 without content stays, which \`audit\` shows; the id cannot be used again. A command that was killed is finished by the
-same command. Files that were exported, and backups of the store, are yours to delete.
+same command. Files that were exported, and backups of the store, are yours to delete. What plugins and tools keep outside of
+the store, such as memories and logins, is deleted only with --agents FILE, which names the file with the definitions.
 `;
 
 export const prune = `
@@ -236,7 +238,7 @@ Examples:
   $ npx troupe prune --older-than 12h --redis redis://127.0.0.1:6379 --yes --json
 
 The age counts from the last activity in the whole tree. Agents with an open turn or an open request stay. Schedules that ended so
-long ago are deleted too.
+long ago are deleted too. With --agents FILE, plugins forget what they keep of the deleted agents outside of the store.
 `;
 
 export const fork = `

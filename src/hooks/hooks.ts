@@ -1,5 +1,5 @@
 import type { HookName, TraceEntry } from "../state/index.ts";
-import type { Auth, RegisteredTool } from "../tools/index.ts";
+import type { Auth, DataSubject, Forget, RegisteredTool } from "../tools/index.ts";
 import type { HookDrafts } from "./drafts.ts";
 import type { GuardContext, PluginGuards } from "./guards.ts";
 
@@ -46,6 +46,20 @@ export interface Plugin {
   readonly guards?: PluginGuards | undefined;
   /** Tools that the plugin adds to the agent, of any kind that the agent's own `tools` may contain. */
   readonly tools?: readonly RegisteredTool[] | undefined;
+  /**
+   * Removes what the plugin keeps of an agent or owner in a store of its own. Called by `runtime.delete()` and the retention for each
+   * agent of a tree, and by `runtime.deleteOwner()` for the owner too, until it succeeds: it may find nothing left. It has a minute.
+   * Default: the plugin keeps nothing.
+   */
+  readonly forget?: ((subject: DataSubject) => void | Promise<void>) | undefined;
+}
+
+/** How a plugin forgets. */
+export interface RegisteredForget {
+  readonly plugin: string;
+  /** The plugin as given: agents that share it share its data. */
+  readonly source: object;
+  readonly forget: Forget;
 }
 
 /** The run that a hook belongs to. */

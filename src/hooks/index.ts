@@ -13,4 +13,11 @@ export {
 } from "./guards.ts";
 export type * from "./hooks.ts";
 export * from "./plugins/index.ts";
-export { type HookRegistry, hookCountsOf, pluginsOf, type RegisteredHook, registerHooks } from "./registry.ts";
+export {
+  type HookRegistry,
+  hookCountsOf,
+  pluginsOf,
+  type RegisteredHook,
+  registerForgets,
+  registerHooks,
+} from "./registry.ts";

@@ -2,6 +2,7 @@ import {
   anyRule,
   deepFreeze,
   describeValue,
+  functionRule,
   type OptionsSchema,
   listRule,
   nameRule,
@@ -12,7 +13,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import { registerGuards } from "./guards.ts";
 import { inputHooks } from "./input-hooks.ts";
-import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
+import type { Hook, Hooks, OneOrMore, Plugin, RegisteredForget } from "./hooks.ts";
 
 /** The name under which an agent's own hooks are registered. */
 const ownName = "agent";
@@ -88,11 +89,23 @@ const pluginOptionsSchema: OptionsSchema<Plugin> = {
     instructions: nameRule,
     guards: anyRule,
     tools: listRule("a list of tools", anyRule),
+    forget: functionRule,
   },
   needed: ["name"],
   instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),
   takesOwnFields: true,
 };
+
+/** The plugins that keep data of their own. `given` has the plugins of which `plugins` are checked copies. */
+export function registerForgets(given: readonly Plugin[], plugins: readonly Plugin[]): readonly RegisteredForget[] {
+  return Object.freeze(
+    plugins.flatMap(({ name, forget }, index) => {
+      const source = given[index];
+      if (!forget || !source) return [];
+      return [Object.freeze({ plugin: name, source, forget: forget.bind(source) })];
+    }),
+  );
+}
 
 function pluginName(name: unknown, where: string): string {
   if (name === ownName) {

@@ -102,6 +102,9 @@ export function memory(given: MemoryOptions): Plugin {
   return {
     name,
     tools: remember === "tool" ? [search, add, remove] : [search],
+    forget: async (subject) => {
+      if (subject.scope === scope) await store.forget(subject, "all");
+    },
     ...(recall
       ? {
           hooks: {

@@ -28,7 +28,7 @@ export interface NotesStore {
   add(key: NotesKey, note: Note): Promise<void>;
   /** Removes a note, with its text. An id that does not exist changes nothing. */
   remove(key: NotesKey, noteId: string): Promise<void>;
-  /** Removes all notes of a key. Call it to honour a request for deletion. */
+  /** Removes all notes of a key, with their texts; `runtime.deleteOwner()` calls it. */
   clear(key: NotesKey): Promise<void>;
 }
 

@@ -97,7 +97,15 @@ export function notes(given: NotesOptions): Plugin {
       return `The note ${id} is removed.`;
     },
   });
-  return { name: `${prefix}notes`, tools: [add, read, remove] };
+  const plugin = { name: `${prefix}notes`, tools: [add, read, remove] };
+  // Artifacts are deleted with their agent.
+  if (store === undefined) return plugin;
+  return {
+    ...plugin,
+    forget: async ({ tenant, scope: of, id }) => {
+      if (of === "owner") await store.clear({ tenant, scope: of, id });
+    },
+  };
 }
 
 function matching(all: readonly Note[], query: string): readonly Note[] {

@@ -95,6 +95,7 @@ function pluginOf(known: ReadonlyMap<string, Skill>, sources: readonly SkillSour
     },
   });
   const holds = sources.flatMap((source) => (source.holdConnections ? [source.holdConnections.bind(source)] : []));
+  const keepers = sources.filter((source) => source.forget !== undefined);
   const holding = holds.length === 0 ? {} : { holdConnections: holdAll(holds) };
   return {
     name: "skills",
@@ -105,6 +106,13 @@ function pluginOf(known: ReadonlyMap<string, Skill>, sources: readonly SkillSour
       ...linesOf([...known.values()]),
     ].join("\n"),
     tools: [Object.freeze({ ...loadSkill, ...holding })],
+    ...(keepers.length === 0
+      ? {}
+      : {
+          forget: async (subject) => {
+            for (const source of keepers) await source.forget?.(subject);
+          },
+        }),
   };
 }
 

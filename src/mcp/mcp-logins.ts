@@ -1,5 +1,6 @@
 import { idRule, optionsOf, type OptionsSchema } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import type { Forget } from "../tools/index.ts";
 import type { McpOptions, McpOwner } from "./mcp-options.ts";
 
 /** Logins of people at an MCP server. */
@@ -49,6 +50,17 @@ export function loginsOf(
     },
     forget: async (options: McpOwner) => await loginOf(options, "logins.forget()").forget(),
   });
+}
+
+/** How the logins of an owner are forgotten with the owner: those of the actor with the same id. `undefined` without logins. */
+export function forgetLoginsOf(
+  { auth }: Pick<McpOptions, "auth">,
+  ofActor: ((actorId: string) => Pick<ActorLogin, "forget">) | undefined,
+): Forget | undefined {
+  if (ofActor === undefined || auth?.oauth === undefined) return undefined;
+  return async ({ scope, id }) => {
+    if (scope === "owner") await ofActor(id).forget();
+  };
 }
 
 const loginOptionsSchema: OptionsSchema<McpOwner> = {

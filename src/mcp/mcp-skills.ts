@@ -18,7 +18,7 @@ const MOST_NAMED = 5;
  * files: a file that has another digest when it is loaded is refused.
  */
 export function skillsOf(source: ToolSource): SkillSource {
-  const { options: server, pool, secrets, authorization } = source;
+  const { options: server, pool, secrets, authorization, forget } = source;
   const ask = requesterOf(source);
   const entries = new WeakMap<ListedSkill, Skill>();
   const load = async (skill: Skill, file: string | undefined, run: RunContext): Promise<SkillContent> => {
@@ -65,6 +65,7 @@ export function skillsOf(source: ToolSource): SkillSource {
       return await withLogin(authorization, async (_args, called) => await load(skill, file, called))({}, run);
     },
     holdConnections: pool.hold,
+    ...(forget === undefined ? {} : { forget }),
   };
   return Object.freeze(skills);
 }

@@ -25,7 +25,7 @@ const TASK_TIMEOUT_MS = 3_600_000;
 
 /** The tool of the agent for a listed one. Throws `InvalidInputError` if the user's settings do not fit it. */
 export function toolOf(source: ToolSource, listed: ListedTool, name: string): Tool<JsonObject> {
-  const { options, pool, secrets, authorization } = source;
+  const { options, pool, secrets, authorization, forget } = source;
   const settings = settingsOf(options, listed.name);
   const effect = effectOf(options, settings, listed);
   const { idempotencyArgument } = settings;
@@ -73,6 +73,7 @@ export function toolOf(source: ToolSource, listed: ListedTool, name: string): To
   return Object.freeze({
     ...tool,
     holdConnections: pool.hold,
+    ...(forget === undefined ? {} : { forget }),
     ...(unchecked.length === 0 ? {} : { unchecked: Object.freeze(unchecked) }),
     resolveArguments: async (json: Json, run: RunContext) => ({
       ...(await tool.resolveArguments(json, run)),

@@ -7,7 +7,7 @@ import { ListWatch } from "./list-watch.ts";
 import { McpAuthorization } from "./mcp-authorization.ts";
 import { McpAuthorizationError } from "./mcp-authorization-error.ts";
 import { wordsOf } from "./mcp-errors.ts";
-import { loginsOf, type McpLogins, noLogins } from "./mcp-logins.ts";
+import { forgetLoginsOf, loginsOf, type McpLogins, noLogins } from "./mcp-logins.ts";
 import { McpServerError } from "./mcp-server-error.ts";
 import { type McpOptions, mcpOptionsOf } from "./mcp-options.ts";
 import { McpPins } from "./mcp-pins.ts";
@@ -60,14 +60,15 @@ export async function mcp(options: McpOptions): Promise<McpTools> {
       pins?.tools ?? (await pool.listTools(NO_OWNER, AbortSignal.timeout(given.connectTimeoutMs ?? 30_000)));
     watch.compareWith(listed);
     const tasks = listed.some(isTaskOnly) ? await loadTaskSdk() : undefined;
-    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks, authorization }, listed);
+    const forget = forgetLoginsOf(given, authorization && ((actorId) => authorization.login(actorId)));
+    const { tools, warnings } = toolsOf({ options: given, pool, secrets, tasks, authorization, forget }, listed);
     const close = async (): Promise<void> => await pool.close();
     return Object.freeze({
       tools: Object.freeze(tools),
       logins: loginsOf(given, authorization && ((actorId) => authorization.login(actorId))),
       warnings: Object.freeze(warnings.map((warning) => visible(secrets.redact(warning)))),
       ...resourcesOf({ options: given, pool, secrets }),
-      skills: skillsOf({ options: given, pool, secrets, authorization }),
+      skills: skillsOf({ options: given, pool, secrets, authorization, forget }),
       close,
       [Symbol.asyncDispose]: close,
     });

@@ -1,3 +1,4 @@
+import type { Forget } from "../tools/index.ts";
 import type { McpAuthorization } from "./mcp-authorization.ts";
 import type { McpOptions } from "./mcp-options.ts";
 import type { McpPool } from "./mcp-pool.ts";
@@ -12,4 +13,6 @@ export interface ToolSource {
   /** The package for tasks; `undefined` if it is not installed, or if no tool needs it. */
   readonly tasks?: TaskSdk | undefined;
   readonly authorization?: McpAuthorization | undefined;
+  /** Forgets logins; `undefined` if there are none. */
+  readonly forget?: Forget | undefined;
 }

@@ -131,6 +131,7 @@ export async function createRuntime<Chosen extends Role = "all">(given: RuntimeO
     clock,
     queues: part.queues,
     copies,
+    definitions,
     notify: (agentIds) => core.notify(agentIds),
     forget: (rootAgentId, deletedAt) => core.forgetTree(rootAgentId, deletedAt),
     onChange: (rootAgentId, listener) => {

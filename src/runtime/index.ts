@@ -42,10 +42,12 @@ export {
   deleteOwner,
   type DeletionDependencies,
   finishDeletions,
+  forgetData,
   pruneSchedules,
   pruneTrees,
   rootsOf,
   storedDeletions,
+  unknownKeepers,
 } from "./deletion/index.ts";
 export type {
   DeletedTree,

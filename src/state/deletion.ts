@@ -45,6 +45,10 @@ export const deletionSchema = z.object({
       agentIds: z.array(textSchema),
       /** The process that began it also deletes copies in stores of the user's own, so that only a process with these stores finishes it. */
       hasCopies: z.literal(true).optional(),
+      /** Definitions of the tree whose plugins or tools keep data of their own: only a process that knows them finishes it. */
+      keepers: z.array(textSchema).optional(),
+      /** The owner whose data is deleted with that of the agents. */
+      ownerId: textSchema.optional(),
     })
     .optional(),
 });

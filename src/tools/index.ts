@@ -62,6 +62,7 @@ export {
   type ValueSchema,
   valueSchemaKinds,
 } from "./standard-schema.ts";
+export type { DataSubject, Forget } from "./data-subject.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry, withTools } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
 export { nothingToRedact, redactError, redactorOf, type SecretResolver } from "./secrets.ts";

@@ -1,4 +1,5 @@
 import type { AskedRequest } from "./call-in-parts.ts";
+import type { DataSubject } from "./data-subject.ts";
 import type { RunContext } from "./run-context.ts";
 
 /** A skill that a source lists. */
@@ -35,4 +36,6 @@ export interface SkillSource {
   load(skill: ListedSkill, file: string | undefined, run: RunContext): Promise<SkillContent | AskedRequest>;
   /** Keeps connections until the returned function is called, as runtimes do. Default: there are none. */
   holdConnections?(): () => Promise<void>;
+  /** Removes what it keeps of an owner or agent who is deleted, as `forget` of plugins does. Default: it keeps nothing. */
+  forget?(subject: DataSubject): void | Promise<void>;
 }

@@ -1,4 +1,5 @@
 import type { EffectClass, Json, JsonObject } from "../state/index.ts";
+import type { DataSubject } from "./data-subject.ts";
 import type { ParsedArguments } from "./parsed-arguments.ts";
 import type { RunContext } from "./run-context.ts";
 
@@ -68,6 +69,11 @@ export interface Tool<Args = unknown> {
    * when it starts, and calls the returned function in `shutdown()`: after the last one has, the connections are closed. Default: none.
    */
   readonly holdConnections?: () => () => Promise<void>;
+  /**
+   * Removes what the tool keeps of an owner or agent who is deleted. Tools that share it have the same function, which is called once.
+   * Default: it keeps nothing.
+   */
+  readonly forget?: (subject: DataSubject) => void | Promise<void>;
   /** Reads and checks the model's arguments, with the schema's own asynchronous checks. Never rejects. */
   parse(argumentsText: string): Promise<ParsedArguments>;
   /** The text of a call for the person who decides on it. Never throws. */

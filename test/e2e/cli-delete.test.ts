@@ -20,7 +20,7 @@ function bytes(): string {
     .join("");
 }
 
-const steps = ["deletion.begun", "tree.deleted", "copies.deleted", "deletion.finished"] as const;
+const steps = ["deletion.begun", "tree.deleted", "copies.deleted", "data.forgotten", "deletion.finished"] as const;
 
 test.each(rows(steps, ["tree.deleted"]))(
   "a deletion that was killed after %s is finished by the same command",

@@ -16,7 +16,7 @@ import { createGate } from "../support/turn-probes.ts";
 
 const canary = "canary-3a9f1e";
 const id = `desk-${canary}`;
-const steps = ["deletion.begun", "tree.deleted", "copies.deleted", "deletion.finished"] as const;
+const steps = ["deletion.begun", "tree.deleted", "copies.deleted", "data.forgotten", "deletion.finished"] as const;
 
 function clerk() {
   const reader = defineAgent({ name: "reader", model: scriptedModel(`read ${canary}`) });

@@ -1,18 +1,20 @@
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import { deleteAgent, type DeletedTree, type DeletionDependencies, rootsOf } from "../../runtime/index.ts";
+import { deleteAgent, type DeletedTree, type DeletionDependencies, forgetData, rootsOf } from "../../runtime/index.ts";
 import { DEFAULT_TENANT, rootOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { confirm } from "../inline/confirm.ts";
 import { findAgent, ownerOf } from "../job/find-agent.ts";
-import { deletedLine, deletionsIn } from "../job/stored-deletions.ts";
+import { definitionsIn, deletedLine, deletionsIn, noteUnreachedData } from "../job/stored-deletions.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { printable } from "../view/terminal-text.ts";
 
 export interface DeleteCommandOptions extends StoreOptions {
   readonly owner?: string | undefined;
+  /** File with the definitions whose plugins and tools forget too. */
+  readonly agents?: string | undefined;
   readonly abort?: boolean | undefined;
   readonly forks?: boolean | undefined;
   readonly dryRun?: boolean | undefined;
@@ -40,22 +42,28 @@ export async function deleteCommand(
     throw new InvalidInputError("delete takes ids of agents, or --owner with the owner of all of them");
   }
   const place = storeLocation(context, options);
+  const definitions = await definitionsIn(context, options.agents);
   return await withStore(place, "openExisting", async (stores) => {
     const ids = owner === undefined ? await idsOf(stores, texts) : await idsOfOwner(stores, owner);
     const schedules = owner === undefined ? [] : await schedulesOfOwner(stores, owner);
-    if (ids.length === 0 && schedules.length === 0) {
+    // Plugins may know an owner without agents.
+    if (ids.length === 0 && schedules.length === 0 && definitions.size === 0) {
       context.out(`There are no agents of ${printable(owner ?? "")} in ${place.name}.`);
       return exitCodes.success;
     }
+    await noteUnreachedData(context, stores, { ids, definitions });
     const names = [...ids.slice(0, NAMED), ...(ids.length > NAMED ? [`${ids.length - NAMED} more`] : [])].join(", ");
     const withSchedules = schedules.length === 0 ? "" : ` and ${formatNumberOf(schedules.length, "schedule")}`;
+    const withData = owner !== undefined && definitions.size > 0 ? " and what plugins and tools keep of the owner" : "";
     if (dryRun) {
       for (const id of ids) context.out(options.json === true ? JSON.stringify({ agentId: id }) : printable(id));
-      context.note(`Would delete ${formatNumberOf(ids.length, "agent")} with their subagents${withSchedules}.`);
+      context.note(
+        `Would delete ${formatNumberOf(ids.length, "agent")} with their subagents${withSchedules}${withData}.`,
+      );
       return exitCodes.success;
     }
     const named = names === "" ? "" : ` (${printable(names)})`;
-    const question = `Delete ${formatNumberOf(ids.length, "agent")}${withSchedules} for good${named}?`;
+    const question = `Delete ${formatNumberOf(ids.length, "agent")}${withSchedules}${withData} for good${named}?`;
     if (options.yes !== true && !(await confirm(context, question))) {
       context.note("Nothing was deleted.");
       return exitCodes.failure;
@@ -67,7 +75,7 @@ export async function deleteCommand(
     }
     const queues = await place.openQueues?.();
     try {
-      return await deleteAll(context, deletionsIn(stores, queues), { ids, options });
+      return await deleteAll(context, deletionsIn(stores, queues, definitions), { ids, options });
     } finally {
       await queues?.close();
     }
@@ -79,7 +87,7 @@ async function deleteAll(
   dependencies: DeletionDependencies,
   { ids, options }: { readonly ids: readonly string[]; readonly options: DeleteCommandOptions },
 ): Promise<ExitCode> {
-  const { abort, forks, json = false } = options;
+  const { owner: ownerId, abort, forks, json = false } = options;
   const deleted = new Map<string, DeletedTree>();
   const left = new Set<string>();
   let failures = 0;
@@ -87,13 +95,22 @@ async function deleteAll(
     if (deleted.has(agentId)) continue;
     try {
       const isRun = (await ownerOf(dependencies.stores, { tenant: DEFAULT_TENANT, agentId })) !== undefined;
-      const how = { by, abort, forks, timeoutMs: isRun ? TIMEOUT_MS : 0 };
+      const how = { by, abort, forks, ownerId, timeoutMs: isRun ? TIMEOUT_MS : 0 };
       const report = await deleteAgent(dependencies, agentId, how);
       for (const tree of report.trees) {
         deleted.set(tree.agentId, tree);
         context.out(json ? JSON.stringify(tree) : printable(deletedLine(tree)));
       }
       for (const fork of report.forks) left.add(fork);
+    } catch (error) {
+      failures += 1;
+      context.note(failureOf(error, context.environment).text);
+    }
+  }
+  if (ownerId !== undefined) {
+    try {
+      await forgetData(dependencies, [{ tenant: DEFAULT_TENANT, scope: "owner", id: ownerId }]);
+      if (dependencies.definitions.size > 0) context.note("Plugins and tools have forgotten the owner.");
     } catch (error) {
       failures += 1;
       context.note(failureOf(error, context.environment).text);

@@ -2,7 +2,7 @@ import { finishDeletions, pruneSchedules, pruneTrees } from "../../runtime/index
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { confirm } from "../inline/confirm.ts";
-import { deletedLine, deletionsIn } from "../job/stored-deletions.ts";
+import { definitionsIn, deletedLine, deletionsIn, noteUnreachedData } from "../job/stored-deletions.ts";
 import { type StoreOptions, storeLocation, withStore } from "../job/store-location.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { printable } from "../view/terminal-text.ts";
@@ -10,6 +10,8 @@ import { printable } from "../view/terminal-text.ts";
 export interface PruneCommandOptions extends StoreOptions {
   /** Milliseconds since the last activity. */
   readonly olderThan: number;
+  /** File with the definitions whose plugins and tools forget too. */
+  readonly agents?: string | undefined;
   readonly dryRun?: boolean | undefined;
   readonly yes?: boolean | undefined;
   readonly json?: boolean | undefined;
@@ -20,9 +22,10 @@ export async function pruneCommand(context: CliContext, options: PruneCommandOpt
   const { olderThan, dryRun = false, json = false } = options;
   const place = storeLocation(context, options);
   const unusedSince = Date.now() - olderThan;
+  const definitions = await definitionsIn(context, options.agents);
   return await withStore(place, "openExisting", async (stores) => {
     const queues = dryRun ? undefined : await place.openQueues?.();
-    const dependencies = deletionsIn(stores, queues);
+    const dependencies = deletionsIn(stores, queues, definitions);
     const base = { unusedSince, by: "command line" };
     try {
       const found: string[] = [];
@@ -33,6 +36,7 @@ export async function pruneCommand(context: CliContext, options: PruneCommandOpt
         isDryRun: true,
         onSchedule: ({ key }) => ended.push(key),
       });
+      await noteUnreachedData(context, stores, { ids: found, definitions });
       const what = whatOf(found.length, ended.length, unusedSince);
       if (dryRun) {
         for (const agentId of found) context.out(json ? JSON.stringify({ agentId }) : printable(agentId));

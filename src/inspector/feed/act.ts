@@ -156,7 +156,11 @@ export function storeActor(options: StoreActorOptions): Actor {
       const holder = await stores.holder({ tenant, agentId });
       // Without an owner, no process ends the turn.
       const timeoutMs = holder ? undefined : 0;
-      await deleteAgent(storedDeletions(stores, tenant, { notify }), agentId, { abort: true, by, timeoutMs });
+      await deleteAgent(storedDeletions(stores, tenant, { notify, definitions: known }), agentId, {
+        abort: true,
+        by,
+        timeoutMs,
+      });
     },
   };
 }

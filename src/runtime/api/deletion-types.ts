@@ -39,6 +39,11 @@ export interface DeletedTree {
   readonly wasDeleted: boolean;
   /** What was deleted. */
   readonly counts: DeletedCounts;
+  /**
+   * Names of its definitions that this process does not know, and whose plugins or tools may keep data of their own, such as memories:
+   * that data is still there. Empty if the tree had been deleted before.
+   */
+  readonly dataLeft: readonly string[];
 }
 
 /** What `runtime.deleteOwner()` has done. */

@@ -12,6 +12,7 @@ import {
   TreeChain,
 } from "../../stores/index.ts";
 import type { DeletedTree } from "../api/deletion-types.ts";
+import { assertKnown, forgetData, keepsData, type KnownDefinitions, unknownKeepers } from "./personal-data.ts";
 
 /** The services of a process that deleting trees needs. */
 export interface DeletionDependencies {
@@ -22,6 +23,8 @@ export interface DeletionDependencies {
   readonly queues?: Pick<Queues, "cancel"> | undefined;
   /** The copies in the user's own stores. `undefined` if there are none. */
   readonly copies?: TreeCopies | undefined;
+  /** The definitions whose plugins and tools are asked to forget. */
+  readonly definitions: KnownDefinitions;
   /** Notifies agents that have new inbox items. */
   notify(agentIds: readonly string[]): void;
   /** Drops everything that this process has in memory of a deleted tree. */
@@ -49,6 +52,8 @@ export interface HowToDelete {
   /** Deletes only trees that were not used since this time; others are skipped. */
   readonly unusedSince?: number | undefined;
   readonly keepCopies?: boolean | undefined;
+  /** The owner who is deleted with the tree. Default: the owner's data stays. */
+  readonly ownerId?: string | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
@@ -71,9 +76,10 @@ export function assertRoot(agentId: string): void {
 
 /**
  * Deletes one tree and finishes a deletion that was begun before; `undefined` if it is used (`unusedSince`). Steps, each of which may be
- * repeated: the deletion is stored as pending, the tree is deleted in one transaction, this process forgets it, jobs, copies and schedules
- * are deleted, the deletion is finished.
- * @throws NotFoundError if no such tree is or was stored, AgentBusyError while a turn is open, unless `abort` is set.
+ * repeated: the deletion is stored as pending, the tree is deleted in one transaction, this process forgets it, jobs, copies, data of
+ * plugins and schedules are deleted, the deletion is finished.
+ * @throws NotFoundError if no such tree is or was stored, AgentBusyError while a turn is open, unless `abort` is set,
+ * StoreUnavailableError if a plugin or tool could not forget, UnsupportedError if this process cannot finish it.
  */
 export async function deleteTree(
   dependencies: DeletionDependencies,
@@ -90,7 +96,12 @@ export async function deleteTree(
     const tree = await stores.exportTree(tenant, rootAgentId);
     if (!tree) return await deleteTree(dependencies, rootAgentId, how);
     const hasCopies = dependencies.copies !== undefined && how.keepCopies !== true;
-    const deletion = await deletionOf(tree, dependencies.clock.now(), { ...how, hasCopies });
+    const keepers = tree.agents.flatMap(({ record: { definition } }) => {
+      const found = dependencies.definitions.get(definition.name);
+      return found && keepsData(found) ? [found.name] : [];
+    });
+    const begun = { ...how, hasCopies, keepers, earlier: known?.pending };
+    const deletion = await deletionOf(tree, dependencies.clock.now(), begun);
     const outcome = await stores.deleteTree(deletion, {
       isAtRest: how.abort !== true,
       ...(attempt < ATTEMPTS ? { entries: deletion.counts.entries } : {}),
@@ -147,20 +158,27 @@ async function finish(
   dependencies: DeletionDependencies,
   { rootAgentId, how, deletion, tree, isRepeated }: Finishing,
 ): Promise<DeletedTree> {
-  const { stores, queues, copies } = dependencies;
-  const agentIds = deletion.pending?.agentIds ?? [rootAgentId];
+  const { stores, tenant, queues, copies, definitions } = dependencies;
+  const { agentIds = [rootAgentId], keepers = [], ownerId = how.ownerId } = deletion.pending ?? {};
   dependencies.forget(rootAgentId, deletion.deletedAt);
   if (queues && tree) await cancelJobs(queues, tree);
   const { deletedAt, head, counts } = deletion;
-  const deleted: DeletedTree = { agentId: rootAgentId, deletedAt, head, counts, wasDeleted: isRepeated };
+  const dataLeft = unknownKeepers(tree?.definitions ?? [], definitions);
+  const deleted: DeletedTree = { agentId: rootAgentId, deletedAt, head, counts, wasDeleted: isRepeated, dataLeft };
   const hasCopies = deletion.pending ? deletion.pending.hasCopies === true : how.keepCopies !== true;
   if (copies && hasCopies) await copies.deleteTree(rootAgentId, agentIds);
-  // It stays pending for a process with the user's own stores.
-  else if (deletion.pending?.hasCopies === true) return deleted;
   faultPoint("copies.deleted");
-  await stores.removeSchedules({ tenant: dependencies.tenant, agentId: rootAgentId });
+  await forgetData(dependencies, [
+    ...agentIds.map((id) => ({ tenant, scope: "agent", id }) as const),
+    ...(ownerId === undefined ? [] : [{ tenant, scope: "owner", id: ownerId } as const]),
+  ]);
+  assertKnown(rootAgentId, keepers, definitions);
+  faultPoint("data.forgotten");
+  // It stays pending for a process with the user's own stores.
+  if (!copies && deletion.pending?.hasCopies === true) return deleted;
+  await stores.removeSchedules({ tenant, agentId: rootAgentId });
   // Repeated even for a finished one: its process may have been killed before the last bytes were overwritten.
-  await stores.finishDeletion({ ...deletion, pending: { rootAgentId, agentIds } });
+  await stores.finishDeletion({ ...deletion, pending: { rootAgentId, agentIds: [...agentIds] } });
   return deleted;
 }
 
@@ -176,11 +194,18 @@ function busy(rootAgentId: string, { agentId, openTurnId }: Extract<DeleteOutcom
   );
 }
 
+interface Begun extends HowToDelete {
+  readonly hasCopies: boolean;
+  readonly keepers: readonly string[];
+  /** What an earlier call, which did not finish, had to delete. */
+  readonly earlier: Deletion["pending"];
+}
+
 /** The line that stays of a tree, which is about to be deleted. */
 async function deletionOf(
   tree: StoredTree,
   now: number,
-  { by, reason, hasCopies }: HowToDelete & { readonly hasCopies: boolean },
+  { by, reason, earlier, ...begun }: Begun,
 ): Promise<PendingDeletion> {
   const { tenant, rootAgentId, agents, rows, accounts } = tree;
   const chain = new TreeChain(tree);
@@ -189,6 +214,10 @@ async function deletionOf(
     if (links.push(hash) % LINKS_AT_ONCE === 0) await setImmediate();
   }
   const { head } = chain;
+  const hasCopies = begun.hasCopies || earlier?.hasCopies === true;
+  const keepers = [...new Set([...begun.keepers, ...(earlier?.keepers ?? [])])].toSorted();
+  const ownerId = begun.ownerId ?? earlier?.ownerId;
+  const agentIds = agents.map(({ record }) => record.agentId);
   const tops = accounts.filter(({ parentId }) => parentId === null);
   const used = (of: "tokens" | "costMicros" | "toolCalls"): number =>
     tops.reduce((sum, account) => sum + Math.max(0, Math.round(account.used[of])), 0);
@@ -211,8 +240,10 @@ async function deletionOf(
     links: head === null ? null : Buffer.from(links.join(""), "hex").toString("base64"),
     pending: {
       rootAgentId,
-      agentIds: agents.map(({ record }) => record.agentId),
+      agentIds: [...new Set([...agentIds, ...(earlier?.agentIds ?? [])])],
       ...(hasCopies ? { hasCopies } : {}),
+      ...(keepers.length === 0 ? {} : { keepers }),
+      ...(ownerId === undefined ? {} : { ownerId }),
     },
   };
 }

@@ -16,6 +16,7 @@ import {
   finishDeletions,
   type HowToDelete,
 } from "./delete-tree.ts";
+import { forgetData } from "./personal-data.ts";
 
 const PAGE = 200;
 
@@ -23,10 +24,10 @@ const PAGE = 200;
 export async function deleteAgent(
   dependencies: DeletionDependencies,
   agentId: string,
-  { forks = false, by = "user", abort, timeoutMs }: DeleteOptions,
+  { forks = false, by = "user", abort, timeoutMs, ownerId }: DeleteOptions & Pick<HowToDelete, "ownerId">,
 ): Promise<DeletionReport> {
   assertRoot(agentId);
-  const how: HowToDelete = { by, reason: "request", abort, timeoutMs };
+  const how: HowToDelete = { by, reason: "request", abort, timeoutMs, ownerId };
   const origins = new Set([agentId]);
   const found = await forksOf(dependencies, origins);
   const trees: DeletedTree[] = [];
@@ -41,7 +42,8 @@ export async function deleteAgent(
 
 /**
  * `runtime.deleteOwner()`: all trees of an owner. One that cannot be deleted does not stop the others. After a kill, the next call goes on:
- * it finishes what was begun, and finds the remaining trees by their owner.
+ * it finishes what was begun, and finds the remaining trees by their owner. Rejects with `StoreUnavailableError` if a plugin or tool could
+ * not forget the owner.
  */
 export async function deleteOwner(
   dependencies: DeletionDependencies,
@@ -62,7 +64,8 @@ export async function deleteOwner(
       if (origins.has(agentId)) continue;
       origins.add(agentId);
       try {
-        const deleted = await deleteTree(dependencies, agentId, { by, reason: "request", abort, timeoutMs });
+        const how: HowToDelete = { by, reason: "request", abort, timeoutMs, ownerId };
+        const deleted = await deleteTree(dependencies, agentId, how);
         if (!deleted) continue;
         trees.push(deleted);
         onDeleted?.(deleted);
@@ -74,6 +77,8 @@ export async function deleteOwner(
   }
   const others = await finishDeletions(dependencies);
   for (const one of others) if (!failed.some(({ agentId }) => agentId === one.agentId)) failed.push(one);
+  // Also after failures, and for an owner without trees.
+  await forgetData(dependencies, [{ tenant, scope: "owner", id: ownerId }]);
   // The accounts above the roots have the owner's id. Where a call still counts on them, the next deletion removes them.
   // At steady time 0 the agents that this wakes count as woken long ago, so no room is kept for them.
   if (failed.length === 0) await stores.outer.forget(tenant, ownerId, { now: clock.now(), steady: 0 });

@@ -6,12 +6,13 @@ import type { DeletionDependencies } from "./delete-tree.ts";
 export function storedDeletions(
   stores: Stores,
   tenant: string,
-  more: Pick<DeletionDependencies, "notify"> & Partial<Pick<DeletionDependencies, "queues">>,
+  more: Pick<DeletionDependencies, "notify"> & Partial<Pick<DeletionDependencies, "queues" | "definitions">>,
 ): DeletionDependencies {
   return {
     stores,
     tenant,
     clock: systemClock,
+    definitions: new Map(),
     ...more,
     forget: (rootAgentId) => stores.dropTree?.({ tenant, agentId: rootAgentId }),
     onChange: (rootAgentId, listener) =>

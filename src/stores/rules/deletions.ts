@@ -44,7 +44,8 @@ export async function deleteTree(
   const refused = await database.read(() => refusalOf(tables, { tenant, rootAgentId }, conditions));
   if (refused) return refused;
   const known = await database.read(() => tables.deletion(tenant, idHash));
-  if (!known) await database.write(() => tables.putDeletion(deletion));
+  // One that was begun before may lack agents that the tree has got since.
+  if (!known || known.pending) await database.write(() => tables.putDeletion(deletion));
   faultPoint("deletion.begun");
   const outcome = await database.write(() => {
     const found = refusalOf(tables, { tenant, rootAgentId }, conditions);

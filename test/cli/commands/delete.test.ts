@@ -1,5 +1,5 @@
 // `troupe delete` and `troupe prune`, on a SQLite file.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -121,4 +121,51 @@ it("deletes the schedules of an owner, also of one without agents, and prune tho
   expect([out, notes[0]]).toEqual([["schedule once"], expect.stringMatching(/^Would delete 0 agents and 1 schedule /)]);
   expect((await troupe([...prune, "--yes"])).out).toEqual(["Deleted schedule once."]);
   expect((await schedule("list")).out[0]).toMatch(/^There are no schedules/);
+});
+
+const shelf = "shelf.json";
+/** An agent file whose plugin keeps a file with everyone that it knows. */
+const agentFile = `import { readFileSync, writeFileSync } from "node:fs";
+import { defineAgent, offlineModel } from "troupe";
+const file = new URL("./${shelf}", import.meta.url);
+const forget = ({ scope, id }) => {
+  const known = JSON.parse(readFileSync(file, "utf8"));
+  writeFileSync(file, JSON.stringify(known.filter((one) => one !== scope + " " + id)));
+};
+export default defineAgent({ name: "keeper", model: offlineModel(), plugins: [{ name: "shelf", forget }] });
+`;
+
+it("plugins of --agents FILE forget agents and owners; without it the command names what stays", async () => {
+  const file = join(folder, "keeper.mjs");
+  writeFileSync(file, agentFile);
+  writeFileSync(join(folder, shelf), JSON.stringify(["agent k1", "owner kim", "agent k2", "owner lee", "owner max"]));
+  const shelved = (): unknown => JSON.parse(readFileSync(join(folder, shelf), "utf8"));
+  const keeper = defineAgent({ name: "keeper", model: scriptedModel("fine"), plugins: [{ name: "shelf" }] });
+  const runtime = await createRuntime({ agents: [keeper], stores: sqliteStores(store) });
+  await runtime.agent("keeper", { agentId: "k1", ownerId: "kim" });
+  await runtime.agent("keeper", { agentId: "k2", ownerId: "lee" });
+  await runtime.agent("keeper", { agentId: "k3", ownerId: "lee" });
+  await runtime.shutdown();
+
+  const without = await troupe(["delete", "k3", "--yes", "--json", "--store", store]);
+  expect(without.notes.join("\n")).toContain("What plugins and tools of keeper keep outside of the store");
+  expect(JSON.parse(without.out[0] ?? "")).toMatchObject({ agentId: "k3", dataLeft: ["keeper"] });
+
+  const withFile = ["--yes", "--agents", file, "--store", store];
+  const one = await troupe(["delete", "k2", ...withFile]);
+  expect([one.code, one.notes]).toEqual([0, []]);
+  expect(shelved()).toEqual(["agent k1", "owner kim", "owner lee", "owner max"]);
+  const owner = await troupe(["delete", "--owner", "kim", ...withFile]);
+  expect([owner.code, owner.notes]).toEqual([0, ["Plugins and tools have forgotten the owner."]]);
+  expect(shelved()).toEqual(["owner lee", "owner max"]);
+  // An owner of whom only plugins know something.
+  const max = await troupe(["delete", "--owner", "max", ...withFile]);
+  expect([max.code, shelved()]).toEqual([0, ["owner lee"]]);
+
+  writeFileSync(join(folder, shelf), "no JSON");
+  const broken = await troupe(["delete", "--owner", "lee", ...withFile]);
+  expect(broken.code).not.toBe(0);
+  expect(broken.notes.join("\n")).toContain('plugin "shelf" of agent "keeper" could not forget owner "lee"');
+  const missing = await troupe(["delete", "shop", "--yes", "--agents", join(folder, "none.mjs"), "--store", store]);
+  expect([missing.code, await listed()]).toEqual([2, ["desk-1", "desk-2", "shop"]]);
 });

@@ -168,7 +168,7 @@ test("the main flow: an agent, turns, a stream, a decision, and all reads; every
     await ask(`GET /api/agents/${agentId}/turns/${number}`, wait);
   }
   const hourly = await ask("POST /api/schedules", { body: { definition: "clerk", input: "chat", every: "1h" } });
-  const schedule = `/api/schedules/${String(hourly.body["scheduleId"])}`;
+  const schedule = `/api/schedules/${(hourly.body as { readonly scheduleId: string }).scheduleId}`;
   expect((await ask("GET /api/schedules")).body).toMatchObject({ items: [{ definition: "clerk" }] });
   for (const command of ["pause", "run", "resume"]) {
     expect([command, (await ask(`POST ${schedule}/${command}`)).status]).toEqual([command, 200]);
