@@ -159,6 +159,10 @@ async function violationsAtRest(ground: Ground, stores: Stores, agentIds: readon
     const sum = (of: (root: Account) => number): number => own.reduce((total, root) => total + of(root), 0);
     const [steps, tokens] = [sum((root) => root.used.treeSteps), sum((root) => root.used.tokens)];
     if (used.treeSteps !== steps) found.push(`${id}: ${used.treeSteps} steps, its trees ${steps}`);
+    const toolCalls = sum((root) => root.used.treeToolCalls);
+    if (used.treeToolCalls !== toolCalls) {
+      found.push(`${id}: ${used.treeToolCalls} tool calls, its trees ${toolCalls}`);
+    }
     // On Redis and Postgres a process may die after it has settled above: its tree then counts the whole reservation, as unconfirmed.
     const unconfirmed = ground.kind === "sqlite" ? 0 : sum((root) => root.unconfirmed.tokens);
     if (used.tokens > tokens || used.tokens < tokens - unconfirmed) {

@@ -313,6 +313,8 @@ export const holdSchema = z.object({
   at: integerSchema,
   /** From the owner's to the tenant's. */
   accountIds: z.array(textSchema),
+  /** `openedAt` of each of these accounts when it was charged: the window that has the step or tool call. Absent in holds of former versions. */
+  openedAt: z.array(integerSchema).optional(),
   /** `null` for a tool call. */
   reservation: reservationSchema.nullable(),
   /** Whether the call opens a step. */

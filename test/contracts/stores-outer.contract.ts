@@ -215,6 +215,73 @@ export function outerContract(subject: () => Stores): void {
     expect(await accountsOf(subject())).toMatchObject({ "owner:perDay:ada": { used: { treeSteps: 0 } } });
   });
 
+  /** Another process takes the agent over, so that batches of its former owner are never applied. */
+  async function takeOver({ key }: Owner, now = later.now + 10 * LEASE_MS): Promise<Owner> {
+    return await new Owner(subject(), key).acquire(elsewhere, now);
+  }
+
+  test("a step that was never committed is taken back, also if its process's clock is behind that of the opener", async () => {
+    const [a, b] = (await opened(subject(), "a", "b")) as [Owner, Owner];
+    const above = [owners({ maxTokens: 1_000 }, { window: "total", startsAt: 0, endsAt: null })];
+    await a.commit({ entries: [call(a, 300)], above });
+    const behind = { now: NOW - 5, steady: NOW - 5 };
+    await subject().outer.charge(b.batch({ entries: [call(b, 300)], above }), behind);
+    expect(await accountsOf(subject())).toMatchObject({ "owner:total:ada": { used: { treeSteps: 2 } } });
+    await takeOver(b);
+    await subject().outer.tidy(TENANT, { now: NOW + 3_600_000, steady: NOW + 3_600_000 });
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:total:ada": { used: { treeSteps: 1 }, reserved: { tokens: 300 } },
+    });
+  });
+
+  test("a step that was never committed is not taken back from a later window, also if its process's clock was ahead", async () => {
+    const [a, b] = (await opened(subject(), "a", "b")) as [Owner, Owner];
+    const limits = { maxTokens: 1_000 };
+    const ahead = { now: today.endsAt + 5, steady: NOW };
+    await subject().outer.charge(b.batch({ entries: [call(b, 300)], above: [owners(limits)] }), ahead);
+    const tomorrow = [owners(limits, { startsAt: today.endsAt, endsAt: today.endsAt + DAY_MS })];
+    await a.commit({ entries: [call(a, 300)], above: tomorrow });
+    const taken = today.endsAt + 3_600_000;
+    await takeOver(b, taken);
+    await subject().outer.tidy(TENANT, { now: taken, steady: taken });
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:perDay:ada": { used: { treeSteps: 1 }, reserved: { tokens: 300 } },
+    });
+  });
+
+  test("a tool call that was never committed is taken back, though its agent's next owner has made one at its place", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const above = [owners({ maxTreeToolCalls: 5 })];
+    await subject().outer.charge(a.batch({ entries: [toolCall(a)], above }), moment);
+    const next = await takeOver(a);
+    await next.commit({ entries: [toolCall(a)], above });
+    await subject().outer.tidy(TENANT, { now: NOW + 3_600_000, steady: NOW + 3_600_000 });
+    expect(await accountsOf(subject())).toMatchObject({ "owner:perDay:ada": { used: { treeToolCalls: 1 } } });
+  });
+
+  test("a call that its agent's next owner has settled counts once, though its batch is sent again before its process dies", async () => {
+    const [a] = (await opened(subject(), "a")) as [Owner];
+    const above = [owners({ maxTokens: 1_000 })];
+    const batch = a.batch({ entries: [call(a, 300)], above });
+    // The process does not get the answer.
+    const [outcome] = await subject().commit([batch], NOW);
+    const reservation = reservationIn(a.moved(outcome));
+    const next = await takeOver(a);
+    const settlement = { reservation, tokens: 300, costMicros: 0, usage: null, unconfirmed: true };
+    const error = { code: "interrupted", message: "the process died", retryable: true };
+    const told = { turnId: "a#1", step: 1, attempt: 1, model: "m", error, retryAt: NOW, usage: null, settlement };
+    await next.commit({
+      entries: [(envelope) => ({ type: "model.failed", ...envelope, ...told })],
+      moves: [{ type: "settle", settlement }],
+      above,
+    });
+    await subject().outer.charge(batch, moment);
+    await subject().outer.tidy(TENANT, { now: NOW + 3_600_000, steady: NOW + 3_600_000 });
+    expect(await accountsOf(subject())).toMatchObject({
+      "owner:perDay:ada": { used: { treeSteps: 1, tokens: 300 }, reserved: { tokens: 0 } },
+    });
+  });
+
   test("a reservation of an applied batch stays until it is settled, and a settlement counts once", async () => {
     const [a] = (await opened(subject(), "a")) as [Owner];
     const above = [owners({ maxTokens: 1_000 })];

@@ -227,13 +227,20 @@ export class OuterStores implements OuterAccounts {
     const entries = rows.flatMap((row) => row.entries);
     const end = endOf(
       { id, reservation },
-      entries.find((entry) => entry.seq === seq),
+      // A later owner of the agent may have another intent at this seq.
+      entries.find((entry) => entry.seq === seq && entry.epoch === epoch),
     );
     if (end) return await this.#change(tenant, moment, () => endHolds(tables, tenant, [end], moment));
     for (const entry of entries) {
       const settlement = "settlement" in entry ? entry.settlement : null;
       if (settlement?.reservation.hold !== id) continue;
-      return await this.#change(tenant, moment, () => settleOuter(tables, key, settlement, moment));
+      // A later owner has ended the hold as it settled the call; then the batch was charged once more, because its first owner sent it again.
+      const isAgain = entry.epoch > epoch;
+      return await this.#change(tenant, moment, () =>
+        isAgain
+          ? endHolds(tables, tenant, [{ id, as: "return" }], moment)
+          : settleOuter(tables, key, settlement, moment),
+      );
     }
     return [];
   }

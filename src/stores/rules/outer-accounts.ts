@@ -103,6 +103,7 @@ function answerOf(tables: Tables, ledger: Ledger, batch: Batch, { intent, accoun
   const { epoch, processId = null, isApart } = batch;
   const { seq } = intent;
   const accountIds = ledger.chainIds(accountId);
+  const openedAt = accountIds.map((one) => ledger.account(one)?.openedAt ?? 0);
   const opensStep = ask?.opensStep === true;
   const hold: Hold = {
     id,
@@ -112,6 +113,7 @@ function answerOf(tables: Tables, ledger: Ledger, batch: Batch, { intent, accoun
     processId,
     at,
     accountIds,
+    openedAt,
     reservation,
     opensStep,
     ...(isApart ? { isApart } : {}),
@@ -218,13 +220,20 @@ function withReserved(account: Account, { reservation }: Hold, { tokens, costMic
 }
 
 /** Without the step or tool call of the hold. One that was counted before the account renewed is not counted now. */
-function withoutCount(account: Account, { reservation, opensStep, at }: Hold): Account {
-  if (at < account.openedAt) return account;
+function withoutCount(account: Account, hold: Hold): Account {
+  if (!isCountedIn(account, hold)) return account;
+  const { reservation, opensStep } = hold;
   const { used } = account;
   if (!reservation) {
     return { ...account, used: { ...used, treeToolCalls: Math.max(0, used.treeToolCalls - 1) } };
   }
   return opensStep ? { ...account, used: { ...used, treeSteps: Math.max(0, used.treeSteps - 1) } } : account;
+}
+
+/** Whether the hold was counted in the account's present window. Its time does not tell, because the clocks of processes differ. */
+function isCountedIn({ id, openedAt }: Account, hold: Hold): boolean {
+  const charged = hold.openedAt?.[hold.accountIds.indexOf(id)];
+  return charged === undefined ? hold.at >= openedAt : charged === openedAt;
 }
 
 /** Settles a hold whose call has an unknown end in full. Returns the agents to post to. */
