@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
-import { rename } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { performance } from "node:perf_hooks";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -90,12 +90,22 @@ describe("the jail of folder()", () => {
       const files = folder(root);
       const run = { signal: new AbortController().signal } as never;
       let isOver = false;
+      // While there is no "dir", a write makes a folder of this name.
+      const put = async (name: string): Promise<void> => {
+        const isPut = await rename(join(root, name), join(root, "dir")).then(
+          () => true,
+          () => false,
+        );
+        if (isPut) return;
+        await rm(join(root, "dir"), { recursive: true, force: true });
+        await put(name);
+      };
       const swapping = (async () => {
         while (!isOver) {
           await rename(join(root, "dir"), join(root, "real"));
-          await rename(join(root, "evil"), join(root, "dir"));
+          await put("evil");
           await rename(join(root, "dir"), join(root, "evil"));
-          await rename(join(root, "real"), join(root, "dir"));
+          await put("real");
         }
       })();
       const seen = new Set<string>();
