@@ -70,9 +70,9 @@ const model = {
   name: "scripted",
   provider: "test",
   countPromptTokens: () => 10,
-  generate: async ({ messages }: any) => {
-    const last = messages.findLastIndex((message: any) => message.role === "user");
-    const results = messages.slice(last + 1).filter((message: any) => message.role === "tool");
+  generate: async ({ messages }) => {
+    const last = messages.findLastIndex(({ role }) => role === "user");
+    const results = messages.slice(last + 1).filter(({ role }) => role === "tool");
     const text = messages[last].content;
     const isWork = text === "work" && results.length === 0;
     return {

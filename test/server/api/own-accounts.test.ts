@@ -1,9 +1,27 @@
 import { expect, test } from "vitest";
-import { defineAgent } from "../../../src/index.ts";
+import { type AgentDefinition, type AgentOptions, defineAgent } from "../../../src/index.ts";
 import { accountJsonSchema } from "../../../src/server/api/agent-json.ts";
 import { pageOf } from "../../../src/server/api/answers.ts";
 import { scriptedModel } from "../../../src/testing/index.ts";
 import { bob, served } from "./served.ts";
+
+function miserWith(budget?: AgentOptions["budget"]): AgentDefinition {
+  const usage = { inputTokens: 20, outputTokens: 20 };
+  return defineAgent({
+    name: "miser",
+    model: scriptedModel(() => ({ text: "Done.", usage })),
+    maxOutputTokens: 300,
+    ...(budget ? { budget } : {}),
+  });
+}
+
+/** A turn of a new miser, which waits in a request for budget. */
+async function openTurn(ask: Awaited<ReturnType<typeof served>>["ask"]): Promise<string> {
+  const created = await ask("POST /api/agents", { body: { definition: "miser" } });
+  const { agentId } = (await created.json()) as { agentId: string };
+  await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+  return agentId;
+}
 
 test("a caller sees the accounts over its own agents, and neither the tenant's nor another's", async () => {
   const { ask } = await served({
@@ -29,18 +47,10 @@ test("a caller sees the accounts over its own agents, and neither the tenant's n
 });
 
 test("a caller grants no more budget to its own agent, unless a rule allows it", async () => {
-  const usage = { inputTokens: 20, outputTokens: 20 };
-  const miser = defineAgent({
-    name: "miser",
-    model: scriptedModel(() => ({ text: "Done.", usage })),
-    maxOutputTokens: 300,
-    budget: { maxTokens: 10, askAtLimit: true },
-  });
+  const miser = miserWith({ maxTokens: 10, askAtLimit: true });
   for (const mayDecide of [undefined, () => true]) {
     const { ask } = await served({ agents: [miser], mayDecide });
-    const created = await ask("POST /api/agents", { body: { definition: "miser" } });
-    const { agentId } = (await created.json()) as { agentId: string };
-    await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+    await openTurn(ask);
     const { items } = (await (await ask("GET /api/requests")).json()) as {
       items: { requestId: string; kind: string; argumentsHash: string }[];
     };
@@ -55,18 +65,11 @@ test("a caller grants no more budget to its own agent, unless a rule allows it",
 });
 
 test("a caller never grants more of the tenant's budget, also under a rule that allows it, and learns none of its figures", async () => {
-  const usage = { inputTokens: 20, outputTokens: 20 };
-  const miser = defineAgent({
-    name: "miser",
-    model: scriptedModel(() => ({ text: "Done.", usage })),
-    maxOutputTokens: 300,
-  });
+  const miser = miserWith();
   for (const mayDecide of [undefined, () => true]) {
     const accounts = { tenant: { perDay: { maxTokens: 17, askAtLimit: true } } };
     const { ask, runtime } = await served({ agents: [miser], mayDecide, accounts });
-    const created = await ask("POST /api/agents", { body: { definition: "miser" } });
-    const { agentId } = (await created.json()) as { agentId: string };
-    await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+    const agentId = await openTurn(ask);
     const { items } = (await (await ask("GET /api/requests")).json()) as {
       items: { requestId: string; argumentsHash: string; prompt: string; arguments: object }[];
     };
@@ -90,17 +93,9 @@ test("a caller never grants more of the tenant's budget, also under a rule that 
 });
 
 test("an amount that is none is refused, and the request stays open", async () => {
-  const usage = { inputTokens: 20, outputTokens: 20 };
-  const miser = defineAgent({
-    name: "miser",
-    model: scriptedModel(() => ({ text: "Done.", usage })),
-    maxOutputTokens: 300,
-    budget: { maxTokens: 10, askAtLimit: true },
-  });
+  const miser = miserWith({ maxTokens: 10, askAtLimit: true });
   const { ask, runtime } = await served({ agents: [miser], mayDecide: () => true });
-  const created = await ask("POST /api/agents", { body: { definition: "miser" } });
-  const { agentId } = (await created.json()) as { agentId: string };
-  await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "go" }, headers: { prefer: "wait=30" } });
+  await openTurn(ask);
   const [request] = await runtime.requests();
   const place = `POST /api/requests/${request?.requestId.replace("#", ".") ?? ""}`;
   for (const add of [-1, 0, 0.5, 1e16, Number.MAX_VALUE, "5", null, [5], {}, true]) {
